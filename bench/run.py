@@ -78,6 +78,7 @@ PROGRAMS = (
     "net/hosts_link_bench",
     "net/hosts_allreduce_bench",
     "net/hosts_counts_bench",
+    "net/hosts_fused_bench",
     "net/world_bench",
 )
 

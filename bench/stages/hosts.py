@@ -22,6 +22,7 @@ from stages import hosts_programs as programs
 SECONDS_MAX = 600.0
 TRIP_GOAL, STREAM_GOAL, TLS_GOAL = 1.15, 0.95, 0.9
 PEERS = (("gloo", 2.0, "gloo"), ("ompi", 1.0, "Open MPI over TCP"))  # With their goals.
+FUSED_GOAL = 1.0
 BYTES_GOAL, MESSAGES_GOAL, JOIN_GOAL_S = 1.1, 0.5, 1.0
 PUT_SIZES = (64 << 10, 1 << 20)
 SIZES = (4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20)
@@ -31,9 +32,18 @@ JOIN_HOSTS, JOIN_LOCAL = 4, 16
 WHOLE_MESSAGE_MTU = 65_000  # So that the kernel sends a small message as one packet.
 
 PAIR = "2 hosts x 1 rank"
-FULL = programs.Amounts(link_batches=40, trips=300, mib=16, batches=12, sizes=SIZES, budget_ms=300)
+SHAPES = ("512x512x512", "1024x1024x1024", "2048x256x2048", "1000x777x333")
+FULL = programs.Amounts(
+    link_batches=40, trips=300, mib=16, batches=12, sizes=SIZES, budget_ms=300, shapes=SHAPES
+)
 QUICK = programs.Amounts(
-    link_batches=3, trips=50, mib=8, batches=2, sizes=(4 << 10, 256 << 10), budget_ms=20
+    link_batches=3,
+    trips=50,
+    mib=8,
+    batches=2,
+    sizes=(4 << 10, 256 << 10),
+    budget_ms=20,
+    shapes=("256x256x256",),
 )
 
 
@@ -61,6 +71,8 @@ def run(bench: Bench) -> list[Row]:
         " microseconds for a MiB",
         "allreduce": "f32, ordinary memory, inputs rewritten before every call; per call, mean over"
         " ranks; gloo from Python and in place, as torch.distributed has it",
+        "fused": "sk_allreduce_gemm() and in turn with it a product of each rank alone and"
+        " sk_allreduce() of it: weights packed, C f32",
         "open_mpi": "--mca pml ob1 --mca btl tcp,self; daemons of mpirun enter the hosts",
         "amounts": {name: getattr(amounts, name) for name in amounts.__dataclass_fields__},
     }
@@ -79,6 +91,7 @@ def _rounds(bench: Bench, amounts: programs.Amounts) -> tuple[list[dict[str, Any
     with Hosts(2) as hosts:
         candidates = [programs.link(bench, hosts, amounts)]
         candidates += [programs.libsk(bench, hosts, amounts, tls=tls) for tls in (False, True)]
+        candidates.append(programs.fused(bench, hosts, amounts))
         python, absent["gloo"] = programs.torch_python()
         if python is not None:
             candidates.append(programs.gloo(bench, hosts, amounts, python))
@@ -110,6 +123,9 @@ class Timed:
     def of_link(self, case: str) -> list[stats.Visits]:
         return samples(self.rounds, "link", lambda line: line["case"] == case, "us")
 
+    def of_product(self, case: str) -> list[stats.Visits]:
+        return samples(self.rounds, "fused", lambda line: line.get("case") == case, "us")
+
     def of_allreduce(self, who: str, size: int) -> list[stats.Visits]:
         return samples(self.rounds, who, lambda line: line.get("bytes") == size, "us")
 
@@ -126,6 +142,7 @@ class Timed:
                 within = f"x {name}, which does not encrypt"
                 rows.append(self._allreduce(size, "libsk tls", peer, None, within))
             rows.append(self._allreduce(size, "libsk", "libsk tls", None, "x itself within TLS"))
+        rows += [self._fused(case) for case in self._products()]
         return rows
 
     def _row(
@@ -185,6 +202,15 @@ class Timed:
         row = Row(f"{area}, {PAIR}", size_name(size), goal, unit)
         return self._row(row, self.of_allreduce(who, size), self.of_allreduce(peer, size), peer)
 
+    def _products(self) -> list[str]:
+        return [f"{dtype} {shape}" for dtype in programs.DTYPES for shape in self.amounts.shapes]
+
+    def _fused(self, case: str) -> Row:
+        row = Row(
+            f"product with all-reduce, {PAIR}", case, FUSED_GOAL, "x product, then all-reduce"
+        )
+        return self._in_turn(row, self.of_product(f"{case} fused"), self.of_product(f"{case} pair"))
+
     def figures(self) -> dict[str, Any]:
         """For the result file: summaries with samples."""
         ways = ("plain", "tcp", "tls")
@@ -197,6 +223,9 @@ class Timed:
                 all_figures[f"all-reduce of {size_name(size)}, {who}"] = self.of_allreduce(
                     who, size
                 )
+        for case in self._products():
+            for how in ("fused", "pair"):
+                all_figures[f"{case} {how}"] = self.of_product(f"{case} {how}")
         return {name: results.summary(visits) for name, visits in all_figures.items() if visits}
 
 

@@ -32,6 +32,7 @@ class Amounts:
     batches: int  # Of an all-reduce of one size.
     sizes: tuple[int, ...]  # Of an all-reduce, in bytes.
     budget_ms: int  # Of an all-reduce of one size, in all batches.
+    shapes: tuple[str, ...]  # Of a product with an all-reduce, M x N x K, in both types.
 
     @property
     def of_allreduce(self) -> list[str]:
@@ -73,6 +74,25 @@ def libsk(bench: Bench, hosts: Hosts, amounts: Amounts, *, tls: bool) -> Candida
             )
 
     return Candidate("libsk tls" if tls else "libsk", visit)
+
+
+DTYPES = ("f32", "bf16")
+
+
+def fused(bench: Bench, hosts: Hosts, amounts: Amounts) -> Candidate:
+    """sk_allreduce_gemm() beside a product and sk_allreduce(), in one program."""
+    how = [",".join(amounts.shapes), ",".join(DTYPES), str(amounts.budget_ms), str(amounts.batches)]
+
+    def visit() -> list[dict[str, Any]]:
+        with Area(bench.scratch) as area:
+
+            def command(rank: int) -> list[str]:
+                own = [program(bench, "hosts_fused_bench"), area, str(rank), str(len(hosts))]
+                return [*own, *how]
+
+            return json_lines_of(list(hosts), command, lambda _: {"SK_NET_TLS": "0"}, LIMIT_S)
+
+    return Candidate("fused", visit)
 
 
 def torch_python() -> tuple[Path | None, str]:

@@ -36,7 +36,9 @@ LINK = {
     "stream of 1024 KiB, tls": 500.0,
     "gcm, sealed": 200.0,
 }
-AMOUNTS = programs.Amounts(link_batches=4, trips=50, mib=8, batches=2, sizes=(4096,), budget_ms=20)
+AMOUNTS = programs.Amounts(
+    link_batches=4, trips=50, mib=8, batches=2, sizes=(4096,), budget_ms=20, shapes=("8x8x8",)
+)
 
 
 def rows_of(found: list[Any], absent: dict[str, str]) -> dict[tuple[str, str], Any]:
@@ -68,6 +70,18 @@ def test_what_is_no_more_than_the_noise_meets_no_goal() -> None:
     row = rows_of(found, {})["all-reduce f32", "4 KB x gloo, neither encrypted"]
     assert row.measured is not None and row.measured > 2
     assert row.verdict == "within the noise"
+
+
+def test_a_fused_product_is_held_to_its_two_calls() -> None:
+    lines = [
+        {"case": f"f32 8x8x8 {how}", "us": [time] * 4}
+        for how, time in (("fused", 4.0), ("pair", 5.0))
+    ]
+    rows = rows_of([{"visits": {"fused": [lines, lines]}}] * 3, {})
+    row = rows["product with all-reduce", "f32 8x8x8 x product, then all-reduce"]
+    assert (row.measured, row.verdict) == (pytest.approx(1.25), "met")
+    row = rows["product with all-reduce", "bf16 8x8x8 x product, then all-reduce"]
+    assert row.verdict == "not measured"
 
 
 def test_what_disturbs_both_moves_no_ratio_of_a_link() -> None:
@@ -153,7 +167,7 @@ def test_a_quick_run_has_every_row_or_says_why_not() -> None:
         else:
             assert row.measured is not None, row
             assert row.measured > 0
-    assert len(rows) == len(document["goals"]) == 20
+    assert len(rows) == len(document["goals"]) == 22
     assert {"trip, plain", "stream of 64 KiB, tls", "gcm, opened"} <= set(document["figures_us"])
     of_bytes = next(row for row in rows if row.case == "4 MB")
     assert 0.95 <= of_bytes.measured <= stage.BYTES_GOAL  # Counted, so no load moves it.

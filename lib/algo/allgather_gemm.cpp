@@ -4,7 +4,9 @@
 //
 // direct  (A mapped)     tiles read the peer's A itself
 // staged  (else mapped)  each rank copies its A to its workspace, in chunks that peers wait for
-// pushed  (else)         each rank puts its A into an inbox at every peer, in chunks
+// pushed  (else)         each rank puts its A into an inbox at every peer, in chunks; to another
+// host
+//                        whose ranks are several it does so once, and who gets it there puts it on
 //
 // A chunk is some rows of tiles. Before a run ends all peers have told that they are done with the
 // rank's A, but for puts, which nobody reads at their source any more.
@@ -12,9 +14,11 @@
 #include <array>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "lib/algo/ops.h"
 #include "lib/algo/product.h"
+#include "lib/algo/two_level.h"
 
 namespace sk::algo {
 namespace {
@@ -24,21 +28,26 @@ class AllgatherGemm {
   AllgatherGemm(const OpDesc& desc, const Target& target)
       : layout_(desc, target),
         op_(gemm_call(desc)),
+        hosts_(target),
+        relays_(choose_levels(desc, target).levels == Levels::kOncePerHost),
         tiles_(target, op_.m, op_.n),
         factors_(layout_, op_) {
+    find_passed_on();
     if (layout_.ranks() > 1 && op_.k > 0) {
       way_ = !target.mapped ? Way::kPuts : op_.symmetric_in ? Way::kDirect : Way::kStaged;
     }
     queues_ = std::clamp<uint32_t>(target.workers, 1, layout_.ranks() * tiles_.count());
     const uint32_t per_queue = 1 + (packs_by_all(op_, target) ? 1 : 0);
     const uint32_t lanes = layout_.lanes_max() - 1;
-    queues_ = std::clamp<uint32_t>((lanes - 1) / per_queue, 1, queues_);
+    queues_ =
+        std::clamp<uint32_t>((lanes - std::min(lanes, 1 + passed_on_max_)) / per_queue, 1, queues_);
     if (way_ == Way::kStaged || way_ == Way::kPuts) {
       const uint32_t left = lanes - std::min(lanes, queues_ * per_queue);
-      chunks_ = std::clamp<uint32_t>(left, 1, std::min(tiles_.rows(), chunks_wanted()));
+      chunks_ = std::clamp<uint32_t>(left / (1 + passed_on_max_), 1,
+                                     std::min(tiles_.rows(), chunks_wanted()));
     }
     put_bytes_ = put_bytes_of(target);
-    factors_.pack_by(queues_, /*first_lane=*/chunks_ + queues_);
+    factors_.pack_by(queues_, /*first_lane=*/chunk_lanes() + queues_);
     add_buffers();
   }
 
@@ -52,9 +61,38 @@ class AllgatherGemm {
   enum class Way : uint8_t { kNone, kDirect, kStaged, kPuts };
   static constexpr uint32_t kChunks = 8;
 
-  // Lanes: the producer's chunks; a queue of the producer's is done with this rank's A; those of B,
-  // which the rank packs for itself.
-  uint32_t done_lane(uint32_t queue) const { return chunks_ + queue; }
+  // Lanes: the producer's chunks, then those of each rank for which it puts them on; a queue of the
+  // producer's is done with this rank's A; those of B, which the rank packs for itself.
+  uint32_t chunk_lanes() const { return chunks_ * (1 + passed_on_max_); }
+  uint32_t done_lane(uint32_t queue) const { return chunk_lanes() + queue; }
+
+  // Who has A of `source` for `rank`: itself, or a rank of that one's host.
+  uint32_t giver(uint32_t source, uint32_t rank) const {
+    if (!relays_ || hosts_.of(source) == hosts_.of(rank)) return source;
+    const std::vector<uint32_t>& on = hosts_.on(hosts_.of(rank));
+    const uint32_t first = on[(hosts_.place(source) + hosts_.of(source)) % on.size()];
+    return first == rank ? source : first;
+  }
+  // Whose A each rank puts on, nearer ones first.
+  void find_passed_on() {
+    passed_on_.resize(layout_.ranks());
+    for (uint32_t rank = 0; relays_ && rank < layout_.ranks(); ++rank) {
+      if (hosts_.size(hosts_.of(rank)) == 1) continue;
+      for (uint32_t i = 1; i < layout_.ranks(); ++i) {
+        const uint32_t source = (rank + i) % layout_.ranks();
+        if (hosts_.of(source) != hosts_.of(rank) && giver(source, rank) == source)
+          passed_on_[rank].push_back(source);
+      }
+      passed_on_max_ = std::max(passed_on_max_, uint32_t(passed_on_[rank].size()));
+    }
+  }
+  // From `rank`: the first lane of A of `source`.
+  uint32_t lane_of(uint32_t rank, uint32_t source) const {
+    if (rank == source) return 0;
+    const std::vector<uint32_t>& sources = passed_on_[rank];
+    const auto number = std::ranges::find(sources, source) - sources.begin();
+    return chunks_ * (1 + uint32_t(number));
+  }
 
   // Each queue copies some. Rows of A that is turned lie apart, so that one row of puts has all.
   uint32_t chunks_wanted() const {
@@ -106,29 +144,44 @@ class AllgatherGemm {
   }
 
   uint32_t posts(uint32_t rank, uint32_t producer, uint32_t lane) const {
-    if (lane >= chunks_ + queues_) return producer == rank ? factors_.posts(lane) : 0;
+    if (lane >= chunk_lanes() + queues_) return producer == rank ? factors_.posts(lane) : 0;
     if (producer == rank) return 0;
-    if (lane < chunks_) return way_ == Way::kPuts ? puts_of(chunk(lane)) : 1;
+    if (lane < chunks_) {
+      return way_ != Way::kPuts ? 1 : giver(producer, rank) == producer ? puts_of(chunk(lane)) : 0;
+    }
+    if (lane < chunk_lanes()) {
+      const std::vector<uint32_t>& sources = passed_on_[producer];
+      const uint32_t number = lane / chunks_ - 1;
+      const bool gives = hosts_.of(producer) == hosts_.of(rank) && number < sources.size();
+      return gives ? puts_of(chunk(lane % chunks_)) : 0;
+    }
     const bool told = way_ == Way::kDirect || way_ == Way::kStaged;
-    return told && last_of(producer, rank, lane - chunks_) ? 1 : 0;
+    return told && last_of(producer, rank, lane - chunk_lanes()) ? 1 : 0;
   }
 
   RankPlan part_of(uint32_t rank) const {
-    Part part(layout_, rank, queues_, chunks_ + queues_ + factors_.lane_count(),
+    Part part(layout_, rank, queues_, chunk_lanes() + queues_ + factors_.lane_count(),
               [&](uint32_t producer, uint32_t lane) { return posts(rank, producer, lane); });
     part.enter(false);
     for (uint32_t queue = 0; queue < queues_; ++queue) part.await(queue);
     for (uint32_t each = 0; each < chunks_; ++each) pass_on(part, each);
     for (uint32_t queue = 0; queue < queues_; ++queue) factors_.pack(part, queue);
     std::set<std::array<uint32_t, 3>> known;  // Queue, source, chunk: waited for already.
+    const std::vector<uint32_t>& sources = passed_on_[rank];
+    const HostByHost order(layout_.target(), rank);
     for (uint32_t i = 0; i < layout_.ranks(); ++i) {
-      const uint32_t source = (rank + i) % layout_.ranks();
+      const uint32_t source = relays_ ? order.rank_at(i) : (rank + i) % layout_.ranks();
       for (uint32_t t = 0; t < tiles_.count(); ++t) {
         const Tile tile = tiles_[t];
         const uint32_t queue = queue_of(rank, source, t), from = chunks_ > 0 ? chunk_of(tile) : 0;
         const bool waits =
             source != rank && chunks_ > 0 && known.insert(std::array{queue, source, from}).second;
         multiply(part, queue, source, tile, waits ? std::optional(from) : std::nullopt);
+      }
+      // What has arrived behind a shard's products.
+      for (uint32_t each = 0; i < sources.size() && each < chunks_; ++each) {
+        put_on(part, sources[i], each);
+        known.insert(std::array{0u, sources[i], each});
       }
     }
     return part.finish();
@@ -160,10 +213,26 @@ class AllgatherGemm {
     }
     if (!is_dense()) part.copy(queue, own(rank, rows), copied(copy_ + rank, rows));
     const Region src = bytes_of(is_dense() ? a_ + rank : copy_ + rank, rows, kRead);
+    bool first = !is_dense();
     for (uint32_t i = 1; i < ranks; ++i) {  // Who needs it first is the rank before this one.
       const uint32_t peer = (rank + ranks - i) % ranks;
+      if (giver(rank, peer) != rank) continue;
       put_row(part, queue, src, bytes_of(inboxes_ + peer * ranks + rank, rows, kWrite),
-              part.to(peer, number, puts_of(rows)), !is_dense() && i == 1, put_bytes_);
+              part.to(peer, number, puts_of(rows)), std::exchange(first, false), put_bytes_);
+    }
+  }
+
+  // To the others of this host.
+  void put_on(Part& part, uint32_t source, uint32_t number) const {
+    const uint32_t rank = part.rank(), ranks = layout_.ranks();
+    const Slice rows = chunk(number);
+    const Wait arrival = part.from(source, number, puts_of(rows));
+    part.nop(0, {&arrival, 1});
+    for (const uint32_t peer : hosts_.on(hosts_.of(rank))) {
+      if (peer == rank) continue;
+      put_row(part, 0, bytes_of(inboxes_ + rank * ranks + source, rows, kRead),
+              bytes_of(inboxes_ + peer * ranks + source, rows, kWrite),
+              part.to(peer, lane_of(rank, source) + number, puts_of(rows)), false, put_bytes_);
     }
   }
 
@@ -182,7 +251,9 @@ class AllgatherGemm {
     const uint64_t m = layout_.ranks() * uint64_t(op_.m);
     std::optional<Wait> wait;
     if (awaited) {
-      wait = part.from(source, *awaited, way_ == Way::kPuts ? puts_of(chunk(*awaited)) : 1);
+      const uint32_t from = giver(source, rank);
+      wait = part.from(from, lane_of(from, source) + *awaited,
+                       way_ == Way::kPuts ? puts_of(chunk(*awaited)) : 1);
     }
     std::optional<Post> done;
     const bool tells = source != rank && (way_ == Way::kDirect || way_ == Way::kStaged);
@@ -203,8 +274,12 @@ class AllgatherGemm {
 
   Layout layout_;
   const GemmCall op_;
+  const Hosts hosts_;
+  const bool relays_;
   const Tiles tiles_;
   Factors factors_;
+  std::vector<std::vector<uint32_t>> passed_on_;
+  uint32_t passed_on_max_ = 0;
   Way way_ = Way::kNone;  // That A goes from rank to rank.
   uint32_t queues_ = 1, chunks_ = 0;
   uint64_t put_bytes_ = UINT64_MAX;

@@ -8,11 +8,15 @@
 //                       is mapped, partials and results travel as puts, which are one thread's
 //                       business: queue 0 puts what the others have made, a round of tiles later
 //
+// Ranks of several hosts have one more form (allreduce_gemm_hosts.cpp).
+//
 // Source of the scheme: the fused two-process prototype behind the project's performance notes.
 #include <algorithm>
 
 #include "lib/algo/ops.h"
 #include "lib/algo/product.h"
+#include "lib/algo/two_level.h"
+#include "lib/op/tile_layout.h"
 
 namespace sk::algo {
 namespace {
@@ -135,9 +139,14 @@ class AllreduceGemm {
     return flat(results_ + rank, tile.index * slot_elements() * es, tile.rows * tile.cols * es,
                 access);
   }
-  Region partial(uint32_t buffer, uint64_t slot, RegionAccess access, uint32_t count = 1) const {
-    const uint64_t bytes = slot_elements() * sum_element_bytes();
-    return flat(buffer, slot * bytes, bytes, access, count);
+  // Of its slot, a tile that is put takes what it fills.
+  Region partial(uint32_t buffer, uint64_t slot, const Tile& tile, RegionAccess access,
+                 uint32_t count = 1) const {
+    const uint64_t apart = slot_elements() * sum_element_bytes();
+    const uint64_t bytes = layout_.target().mapped
+                               ? apart
+                               : partial_tile_bytes(tile.rows, tile.cols, sum_element_bytes());
+    return flat(buffer, slot * apart, bytes, access, count);
   }
 
   RankPlan part_of(uint32_t rank) const {
@@ -243,12 +252,12 @@ class AllreduceGemm {
     const Post arrived = part.to(owner, partial_lane(group_of(owner, t)), tile_posts_);
     if (layout_.target().mapped) {
       return gemm(part, queue, piece, kGemmPartial,
-                  {partial(partials_ + rank, piece.index, kWrite)}, {}, {&arrived, 1});
+                  {partial(partials_ + rank, piece.index, piece, kWrite)}, {}, {&arrived, 1});
     }
-    gemm(part, queue, piece, kGemmPartial, {partial(outgoing_ + rank, piece.index, kWrite)}, {},
-         made_by(part, queue));
-    put_later(part, outbox, queue, partial(outgoing_ + rank, piece.index, kRead),
-              {{partial(inboxes_ + owner * layout_.ranks() + rank, t, kWrite), arrived}});
+    gemm(part, queue, piece, kGemmPartial, {partial(outgoing_ + rank, piece.index, piece, kWrite)},
+         {}, made_by(part, queue));
+    put_later(part, outbox, queue, partial(outgoing_ + rank, piece.index, piece, kRead),
+              {{partial(inboxes_ + owner * layout_.ranks() + rank, t, piece, kWrite), arrived}});
   }
 
   void compute_own(Part& part, Outbox& outbox, uint64_t t) const {
@@ -261,8 +270,8 @@ class AllreduceGemm {
       waits.push_back(part.from(peer, partial_lane(group), tile_posts_ * tiles_until(rank, t)));
     }
     const bool mapped = layout_.target().mapped;
-    const Region partials = mapped ? partial(partials_, piece.index, kRead, ranks)
-                                   : partial(inboxes_ + rank * ranks, t, kRead, ranks);
+    const Region partials = mapped ? partial(partials_, piece.index, piece, kRead, ranks)
+                                   : partial(inboxes_ + rank * ranks, t, piece, kRead, ranks);
     std::vector<Post> done = part.to_all_peers(done_lane(group));
     if (direct_) {
       return gemm(part, queue, piece, kGemmReduce, {partials, factors_.c(c_, piece, ranks)}, waits,
@@ -316,6 +325,7 @@ class AllreduceGemm {
 }  // namespace
 
 Result<Plan> plan_allreduce_gemm(const OpDesc& op, const Target& target, Ranks ranks) {
+  if (std::optional<Plan> plan = plan_in_levels(op, target, ranks)) return std::move(*plan);
   return AllreduceGemm(op, target).plan(ranks);
 }
 

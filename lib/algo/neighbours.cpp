@@ -38,6 +38,12 @@ Region slot_of(const Flow& flow, uint32_t chunk, RegionAccess access) {
   return flat(flow.inbox, flow.offset(chunk), flow.chunks[chunk].bytes, access);
 }
 
+Region rows_like(const Region& dst, Region bytes) {
+  bytes.row_bytes = bytes.pitch = dst.row_bytes;
+  bytes.rows = dst.rows;
+  return bytes;
+}
+
 Wait arrival_of(const Flow& flow, uint32_t chunk) {
   return {flow.from, flow.data + chunk % flow.slots, chunk / flow.slots + 1};
 }
@@ -65,8 +71,8 @@ void put_chunk(Part& part, const Flow& flow, uint32_t chunk, Region src, bool af
 void take_chunk(Part& part, const Flow& flow, uint32_t chunk, Region dst, bool after_all) {
   const Wait arrival = arrival_of(flow, chunk);
   const std::optional<Post> credit = credit_of(flow, chunk);
-  part.copy(0, slot_of(flow, chunk, kRead), dst, after_all, {&arrival, 1}, maybe(credit),
-            kTakeInputs);
+  part.copy(0, rows_like(dst, slot_of(flow, chunk, kRead)), dst, after_all, {&arrival, 1},
+            maybe(credit), kTakeInputs);
 }
 
 void pass_chunk(Part& part, const Flow& in, const Flow& out, uint32_t chunk, Region dst) {

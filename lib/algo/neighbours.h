@@ -26,6 +26,8 @@ const Flow* find_flow(const std::vector<Flow>& flows, uint32_t from, uint32_t to
 
 // The chunk's place in its inbox.
 Region slot_of(const Flow& flow, uint32_t chunk, RegionAccess access);
+// One row of bytes as the rows that they are in `dst`.
+Region rows_like(const Region& dst, Region bytes);
 Wait arrival_of(const Flow& flow, uint32_t chunk);
 // That its slot has been freed by the chunk before it; none of the first ones.
 std::optional<Wait> room_for(const Flow& flow, uint32_t chunk);
@@ -41,7 +43,7 @@ void put_chunk(Part& part, const Flow& flow, uint32_t chunk, Region src, bool af
 uint32_t lanes_of(const std::vector<Flow>& flows);
 uint32_t posts_of(const std::vector<Flow>& flows, uint32_t rank, uint32_t producer, uint32_t lane);
 
-// Copies a chunk to where it belongs, once it has arrived, and gives its slot back.
+// Copies a chunk, row after row of where it belongs, once it has arrived, and gives its slot back.
 void take_chunk(Part& part, const Flow& flow, uint32_t chunk, Region dst, bool after_all = false);
 // The same of one that goes on as `out`'s chunk of that number. It is put from its slot before it
 // is copied: along a chain of ranks the first byte does not wait for a copy at each of them.

@@ -179,7 +179,7 @@ void Factors::multiply(Part& part, const Gemm& gemm) const {
   const bool raw = call_.pack_b && !packs();
   int64_t params[kGemmRawParamCount] = {};
   params[kGemmDtype] = int64_t(call_.dtype);
-  params[kGemmOutDtype] = int64_t(call_.out_dtype);
+  params[kGemmOutDtype] = int64_t(gemm.out_dtype.value_or(call_.out_dtype));
   params[kGemmTransposeA] = call_.transpose_a;
   params[kGemmM] = int64_t(gemm.m);
   params[kGemmN] = call_.n;

@@ -3,6 +3,8 @@
 #ifndef SK_LIB_ALGO_PRODUCT_H_
 #define SK_LIB_ALGO_PRODUCT_H_
 
+#include <optional>
+
 #include "lib/algo/part.h"
 #include "lib/algo/planner.h"
 #include "lib/op/ops/product.h"
@@ -70,6 +72,7 @@ class Factors {
     Region a = {};  // The tile's rows.
     GemmEpilogue epilogue = kGemmStore;
     StoreHintParam hint = kStoreDefault;
+    std::optional<DType> out_dtype = std::nullopt;  // Where it is not C's.
     std::initializer_list<Region> outputs = {};
     std::span<const Wait> waits = {};
     std::span<const Post> posts = {};

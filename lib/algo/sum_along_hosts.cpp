@@ -1,18 +1,20 @@
 // All-reduce and reduce-scatter from host to host: the first one sums its ranks' elements, each
 // further one joins its own to what it gets, in rank order as in every other form, so that no bit
 // differs. From the last host the results go to who wants them: of an all-reduce along trees of
-// hosts, of a reduce-scatter straight to the owner of the block.
+// hosts, of a reduce-scatter straight to the owner of the block. What is summed are vectors, or
+// products while they are made (allreduce_gemm_hosts.cpp).
 //
 // In each column one rank of each host carries. It gets what the others there have for the sums,
 // and hands them what comes of it. The units of a column follow one another through all of it: at
 // host h a unit of time t is summed at t + 2(h + 1), and its results arrive two times later for
 // each hop. Every task waits for what was done at earlier times, and queues are in the order of
 // times, so nobody waits in a circle as long as flows have more slots than a hop has times.
+#include "lib/algo/sum_along_hosts.h"
+
 #include <algorithm>
 #include <map>
 
 #include "lib/algo/neighbours.h"
-#include "lib/algo/sum_units.h"
 #include "lib/algo/two_level.h"
 
 namespace sk::algo {
@@ -22,30 +24,25 @@ constexpr uint32_t kSlotsMin = kHopTimes + 1, kSlotsMax = 8;
 
 class SumAlongHosts {
  public:
-  SumAlongHosts(const OpDesc& op, const Target& target)
-      : layout_(op, target),
-        op_(vector_call(op)),
-        hosts_(target),
-        scatters_(op.kind() == OpKind::kReduceScatter),
-        count_(uint64_t(op_.count)),
-        element_bytes_(layout_.element_bytes()),
-        sum_dtype_(accumulator(op_.dtype)),
+  SumAlongHosts(Layout& layout, const Hosts& hosts, const HostSums& sums)
+      : layout_(layout),
+        hosts_(hosts),
+        given_(sums),
+        units_(sums.units),
+        in_bytes_(dtype_bytes(sums.dtype)),
+        out_bytes_(dtype_bytes(sums.out_dtype)),
+        sum_dtype_(accumulator(sums.dtype)),
         sum_bytes_(dtype_bytes(sum_dtype_)),
-        units_(layout_, hosts_, sum_bytes_),
-        in_(add_in()),
-        out_(op_.in_place ? in_
-                          : layout_.add_operand(BufferKind::kOutput, BufferAccess::kLocal, 1,
-                                                count_ * element_bytes_)),
-        slots_(std::clamp(target.slot_count, kSlotsMin, kSlotsMax)),
+        slots_(std::clamp(layout.target().slot_count, kSlotsMin, kSlotsMax)),
         sum_slot_(align_up(units_.elements_max() * sum_bytes_, kWorkspaceAlign)),
-        result_slot_(align_up(units_.elements_max() * element_bytes_, kWorkspaceAlign)),
+        result_slot_(align_up(units_.elements_max() * out_bytes_, kWorkspaceAlign)),
         results_(
             layout_.add_inboxes(BufferAccess::kPutOnly, slots_ * result_slot_, result_sources())),
         terms_(of_carriers(BufferAccess::kPutOnly, slots_ * sum_slot_, term_sources())),
         sums_(of_carriers(BufferAccess::kLocal, slots_ * sum_slot_, 1)),
         wide_(widens() ? of_carriers(BufferAccess::kLocal, sum_slot_, hosts_.largest()) : 0) {}
 
-  Plan plan(Ranks ranks) && {
+  Plan plan(Ranks ranks) {
     std::vector<RankPlan> parts;
     for (const uint32_t rank : ranks) parts.push_back(part_of(rank));
     return layout_.finish(std::move(parts));
@@ -68,29 +65,14 @@ class SumAlongHosts {
     uint32_t column, unit;
   };
 
-  bool widens() const { return sum_dtype_ != op_.dtype; }
+  bool widens() const { return sum_dtype_ != given_.dtype; }
+  bool makes() const { return given_.maker != nullptr; }
   uint32_t last() const { return hosts_.last(); }
-
-  uint32_t add_in() {
-    const uint8_t operand = op_.in_place && !scatters_ ? 1 : 0;
-    return layout_.add_operand(op_.in_place ? BufferKind::kInOut : BufferKind::kInput,
-                               BufferAccess::kLocal, operand,
-                               count_ * element_bytes_ * (scatters_ ? layout_.ranks() : 1));
-  }
 
   // Behind what all ranks have, so that the others need no memory for it.
   uint32_t of_carriers(BufferAccess access, uint64_t bytes, uint32_t sources) {
     return layout_.add_inboxes(access, bytes, sources,
                                [this](uint32_t rank) { return units_.carries(rank); });
-  }
-
-  Region own_in(uint32_t rank, const Unit& unit) const {
-    return flat(in_ + rank, unit.in * element_bytes_, unit.count * element_bytes_, kRead);
-  }
-  Region own_out(uint32_t rank, const Unit& unit) const {
-    const uint64_t first = scatters_ && op_.in_place ? rank * count_ : 0;
-    return flat(out_ + rank, (first + unit.out) * element_bytes_, unit.count * element_bytes_,
-                kWrite);
   }
 
   // Inboxes of a rank: for each rank of its host, then for the host before.
@@ -117,7 +99,7 @@ class SumAlongHosts {
                      sum_slot_, 0);
     for (const Unit& unit : units_.of(column)) {
       made.chunk_of.push_back(made.flow.count());
-      made.flow.chunks.push_back({.bytes = unit.count * (local ? element_bytes_ : sum_bytes_)});
+      made.flow.chunks.push_back({.bytes = unit.count * (local ? in_bytes_ : sum_bytes_)});
     }
     return made;
   }
@@ -128,7 +110,7 @@ class SumAlongHosts {
     for (const Unit& unit : units_.of(column)) {
       made.chunk_of.push_back(made.flow.count());
       if (units_.giver(column, unit, to) != from) continue;
-      made.flow.chunks.push_back({.bytes = unit.count * element_bytes_});
+      made.flow.chunks.push_back({.bytes = unit.count * out_bytes_});
     }
     return made;
   }
@@ -192,12 +174,17 @@ class SumAlongHosts {
          {&edges.terms_in, &edges.terms_out, &edges.results_in, &edges.results_out}) {
       for (const auto& [peer, edge] : *some) flows.push_back(edge.flow);
     }
-    Part part = begin_part(layout_, rank, flows);
+    Part part = given_.begin(rank, flows);
+    const std::unique_ptr<TermMaker> maker = makes() ? given_.maker(part) : nullptr;
     for (const Event& event : events_of(rank)) {
       const Unit& unit = units_.of(event.column)[event.unit];
+      if (maker != nullptr) {
+        maker->make_until(part, event.time);
+        if (event.step != Step::kTake) maker->await(part, unit);
+      }
       if (event.step == Step::kGive) {
         const Edge& to = edges.terms_out.at(units_.carrier(hosts_.of(rank), event.column));
-        put_chunk(part, to.flow, event.unit, own_in(rank, unit), false);
+        put_chunk(part, to.flow, event.unit, given_.in(rank, unit), /*after_all=*/makes());
       } else if (event.step == Step::kSum) {
         sum(part, edges, event.column, event.unit);
       } else {
@@ -242,7 +229,7 @@ class SumAlongHosts {
     bool first = true;
     for (const uint32_t each : hosts_.on(host)) {
       Terms own;
-      Region term = own_in(rank, unit);
+      Region term = given_.in(rank, unit);
       if (each != rank) {
         const Flow& flow = edges.terms_in.at(each).flow;
         (widens() ? own : all).add(flow, u);
@@ -251,7 +238,7 @@ class SumAlongHosts {
       if (widens()) {
         const Region wide = flat(wide_ + rank * hosts_.largest() + hosts_.place(each), 0,
                                  unit.count * sum_bytes_, kWrite);
-        part.reduce(0, {term, wide}, op_.dtype, sum_dtype_, op_.redop,
+        part.reduce(0, {term, wide}, given_.dtype, sum_dtype_, given_.redop,
                     /*after_all=*/std::exchange(first, false), own.waits, own.credits, kTakeInputs);
         term = wide;
         term.access = kRead;
@@ -266,25 +253,34 @@ class SumAlongHosts {
     const uint32_t rank = part.rank(), host = hosts_.of(rank);
     Terms all = terms_of(part, edges, u, unit);
     const Region place = flat(sums_ + rank, u % slots_ * sum_slot_,
-                              unit.count * (host == last() ? element_bytes_ : sum_bytes_), kWrite);
-    if (host == last()) {
-      const Region result = units_.wants(unit, rank) ? own_out(rank, unit) : place;
-      // A place of `sums_` may still be read by a put to another rank.
-      add_sum(part, all, result, op_.dtype, /*after_all=*/widens() || !units_.wants(unit, rank));
-      return hand_on(part, edges, u, result);
-    }
+                              unit.count * (host == last() ? out_bytes_ : sum_bytes_), kWrite);
+    if (host == last()) return finish_sum(part, edges, all, u, unit, place);
     const Flow& up = edges.terms_out.at(units_.carrier(host + 1, column)).flow;
     if (host == 0 && hosts_.size(0) == 1 && !widens()) {
-      return put_chunk(part, up, u, own_in(rank, unit), false);
+      return put_chunk(part, up, u, given_.in(rank, unit), makes());
     }
     // The put of the unit before began once those before it had read their places of `sums_`.
-    add_sum(part, all, place, sum_dtype_, widens());
+    add_sum(part, all, place, sum_dtype_, /*after_all=*/widens() || makes());
     put_chunk(part, up, u, place, /*after_all=*/true);
+  }
+
+  // Puts read one row: a result that has several where it belongs goes from a place of `sums_`.
+  void finish_sum(Part& part, const Edges& edges, Terms& terms, uint32_t u, const Unit& unit,
+                  Region place) const {
+    const uint32_t rank = part.rank();
+    const bool wants = units_.wants(unit, rank);
+    const Region own = wants ? given_.out(rank, unit) : place;
+    const bool at_once = wants && own.rows == 1;
+    // A place of `sums_` may still be read by a put to another rank.
+    add_sum(part, terms, at_once ? own : place, given_.out_dtype,
+            /*after_all=*/widens() || makes() || !at_once);
+    hand_on(part, edges, u, at_once ? own : place);
+    if (wants && !at_once) part.copy(0, rows_like(own, place), own);  // Starts later than its puts.
   }
 
   void add_sum(Part& part, Terms& terms, Region to, DType dtype, bool after_all) const {
     terms.regions.push_back(to);
-    part.reduce(0, terms.regions, sum_dtype_, dtype, op_.redop, after_all, terms.waits,
+    part.reduce(0, terms.regions, sum_dtype_, dtype, given_.redop, after_all, terms.waits,
                 terms.credits, kTakeInputs);
   }
 
@@ -315,19 +311,18 @@ class SumAlongHosts {
     const uint32_t rank = part.rank();
     const Edge& in = edges.results_in.at(units_.giver(column, unit, rank));
     std::vector<Onward> out;
-    if (!scatters_ && rank == units_.carrier(hosts_.of(rank), column)) out = takers(edges, rank, u);
-    hand_on_chunk(part, in.flow, in.chunk_of[u], out, own_out(rank, unit));
+    if (!given_.scatters && rank == units_.carrier(hosts_.of(rank), column))
+      out = takers(edges, rank, u);
+    hand_on_chunk(part, in.flow, in.chunk_of[u], out, given_.out(rank, unit));
   }
 
-  Layout layout_;
-  VectorCall op_;
-  Hosts hosts_;
-  bool scatters_;
-  uint64_t count_, element_bytes_;
+  Layout& layout_;
+  const Hosts& hosts_;
+  const HostSums& given_;
+  const SumUnits& units_;
+  uint64_t in_bytes_, out_bytes_;
   DType sum_dtype_;
   uint64_t sum_bytes_;
-  SumUnits units_;
-  uint32_t in_, out_;
   uint32_t slots_;
   uint64_t sum_slot_, result_slot_;
   uint32_t results_, terms_, sums_;
@@ -336,8 +331,41 @@ class SumAlongHosts {
 
 }  // namespace
 
+Plan sum_along_hosts(Layout& layout, const Hosts& hosts, const HostSums& sums, Ranks ranks) {
+  return SumAlongHosts(layout, hosts, sums).plan(ranks);
+}
+
 Plan sum_along_hosts(const OpDesc& op, const Target& target, Ranks ranks) {
-  return SumAlongHosts(op, target).plan(ranks);
+  Layout layout(op, target);
+  const VectorCall call = layout.call();
+  const Hosts hosts(target);
+  const uint64_t bytes = layout.element_bytes(), count = uint64_t(call.count);
+  const bool scatters = op.kind() == OpKind::kReduceScatter;
+  const uint8_t operand = call.in_place && !scatters ? 1 : 0;
+  const uint32_t in = layout.add_operand(call.in_place ? BufferKind::kInOut : BufferKind::kInput,
+                                         BufferAccess::kLocal, operand,
+                                         count * bytes * (scatters ? layout.ranks() : 1));
+  const uint32_t out = call.in_place ? in
+                                     : layout.add_operand(BufferKind::kOutput, BufferAccess::kLocal,
+                                                          1, count * bytes);
+  const HostSums sums = {
+      .units = SumUnits(layout, hosts, dtype_bytes(accumulator(call.dtype))),
+      .dtype = call.dtype,
+      .out_dtype = call.dtype,
+      .redop = call.redop,
+      .scatters = scatters,
+      .in =
+          [&](uint32_t rank, const SumUnits::Unit& unit) {
+            return flat(in + rank, unit.in * bytes, unit.count * bytes, kRead);
+          },
+      .out =
+          [&](uint32_t rank, const SumUnits::Unit& unit) {
+            const uint64_t first = scatters && call.in_place ? rank * count : 0;
+            return flat(out + rank, (first + unit.out) * bytes, unit.count * bytes, kWrite);
+          },
+      .begin = [&](uint32_t rank,
+                   const std::vector<Flow>& flows) { return begin_part(layout, rank, flows); }};
+  return sum_along_hosts(layout, hosts, sums, ranks);
 }
 
 }  // namespace sk::algo

@@ -3,7 +3,7 @@
 #ifndef SK_LIB_ALGO_SUM_UNITS_H_
 #define SK_LIB_ALGO_SUM_UNITS_H_
 
-#include <optional>
+#include <functional>
 #include <vector>
 
 #include "lib/algo/chunks.h"
@@ -22,14 +22,24 @@ class SumUnits {
     uint64_t time;            // At least one more than that of the unit before.
   };
 
+  // What is summed at one go, in elements: from `in` on of what each rank has, to `out` of results.
+  struct Piece {
+    uint64_t in, out, count;
+  };
+
+  // Of vectors: of an all-reduce or a reduce-scatter.
   SumUnits(const Layout& layout, const Hosts& hosts, uint64_t sum_bytes);
+  // Of an all-reduce of elements of so many bytes, cut into these.
+  SumUnits(const Hosts& hosts, const std::vector<Piece>& pieces, uint64_t element_bytes);
+  // In so many columns such an all-reduce of `elements` goes.
+  static uint32_t columns_of(const Hosts& hosts, uint64_t elements, uint64_t element_bytes);
 
   // In each column one rank of each host carries.
   uint32_t columns() const { return columns_; }
   uint32_t carrier(uint32_t host, uint32_t column) const { return hosts_.on(host)[column]; }
   bool carries(uint32_t rank) const { return hosts_.place(rank) < columns_; }
   const std::vector<Unit>& of(uint32_t column) const { return units_[column]; }
-  uint64_t elements_max() const { return chunks_->elements(); }  // Of one unit.
+  uint64_t elements_max() const { return elements_max_; }  // Of one unit.
 
   // Where a rank gets the results of a unit from; itself where it has summed them, or where it gets
   // none.
@@ -39,16 +49,16 @@ class SumUnits {
   bool wants(const Unit& unit, uint32_t rank) const { return !scatters_ || rank == unit.strand; }
 
  private:
-  Slice slice(uint32_t strand) const;  // Of an all-reduce.
-  std::vector<Unit> of_blocks(uint32_t column) const;
-  std::vector<Unit> of_trees(uint32_t column) const;
+  using Cut = std::function<std::vector<Piece>(uint32_t strand)>;  // Of an all-reduce.
+  void add_trees(const Cut& pieces_of);
+  std::vector<Unit> of_blocks(uint32_t column, uint64_t count, const Chunks& chunks) const;
+  std::vector<Unit> of_trees(uint32_t column, const Cut& pieces_of) const;
 
   Hosts hosts_;
-  bool scatters_;
-  uint64_t count_, unit_;
-  uint32_t columns_ = 1, strands_ = 1;
+  bool scatters_ = false;
+  uint32_t columns_ = 1;
+  uint64_t elements_max_ = 0;
   std::vector<HostTree> trees_;
-  std::optional<Chunks> chunks_;
   std::vector<std::vector<Unit>> units_;
 };
 

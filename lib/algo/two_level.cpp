@@ -4,6 +4,7 @@
 
 #include "lib/algo/large_worlds.h"
 #include "lib/algo/layout.h"
+#include "lib/op/ops/product.h"
 
 namespace sk::algo {
 namespace {
@@ -54,9 +55,18 @@ struct Message {
   }
   // Between two hosts sums go one way and results the other. As many ranks of each host as the
   // smallest has join what all of theirs have.
-  uint64_t sums_along_hosts() const {
-    const uint64_t joined = 3 * uint64_t(hosts.largest()) * bytes / hosts.smallest();
+  uint64_t sums_along_hosts() const { return sums_along_hosts(bytes); }
+  uint64_t sums_along_hosts(uint64_t joined_bytes) const {
+    const uint64_t joined = 3 * uint64_t(hosts.largest()) * joined_bytes / hosts.smallest();
     return cost(sum_bytes + (hosts.count() > 2 ? bytes : 0), 2 * hosts.last()) + local_cost(joined);
+  }
+  // Of products, whose tiles travel as sums until they are joined.
+  uint64_t flat_products() const {
+    return cost(most([&](uint64_t own) {
+                  return own * (ranks() - own) * (sum_bytes + bytes) / ranks();
+                }),
+                2) +
+           local_cost(4 * sum_bytes + 3 * bytes);
   }
   // Of a reduce-scatter, whose results are its inputs' blocks.
   uint64_t flat_scatter() const {
@@ -82,6 +92,7 @@ constexpr const char* kAverage = "an average is made of all ranks' elements at o
 constexpr const char* kMany = "so many ranks go from each to the next one, host by host";
 constexpr const char* kManyScattered =
     "sums of so many ranks go from each to the next one in rank order, in which hosts take turns";
+constexpr const char* kProductsOfMany = "products of so many ranks have no other form";
 constexpr const char* kCheaper = "that costs less at this size";
 
 Choice choose_allreduce(const Message& message, bool average, uint64_t put_bytes_max) {
@@ -92,6 +103,16 @@ Choice choose_allreduce(const Message& message, bool average, uint64_t put_bytes
   if (whole && by_whole < flat && (!along || by_whole <= by_hosts)) return {Levels::kWhole};
   if (along && by_hosts < flat) return {Levels::kAlongHosts};
   return {Levels::kFlat, average ? kAverage : !message.hosts.in_order() ? kScattered : kCheaper};
+}
+
+// Every form has the products; along hosts their sums are written and read once more.
+Choice choose_allreduce_gemm(const Message& message) {
+  if (!message.hosts.in_order()) return {Levels::kFlat, kScattered};
+  if (message.sums_along_hosts(message.sum_bytes) + local_cost(message.sum_bytes) <
+      message.flat_products()) {
+    return {Levels::kAlongHosts};
+  }
+  return {Levels::kFlat, kCheaper};
 }
 
 Choice choose_reduce_scatter(const Message& message, bool average, uint64_t put_bytes_max) {
@@ -112,6 +133,18 @@ Choice choose_levels(const OpDesc& op, const Target& target) {
   if (!hosts.shared()) return {};
   const OpKind kind = op.kind();
   if (kind == OpKind::kBarrier) return {};
+  if (is_product(op.schema())) {
+    if (is_large(target)) {
+      const bool passes = kind == OpKind::kAllgatherGemm && allgather_gemm_ring_does(op, target);
+      return {Levels::kFlat, passes ? kMany : kProductsOfMany};
+    }
+    const GemmCall call = gemm_call(op);
+    if (call.k == 0 && kind == OpKind::kAllgatherGemm) return {};
+    if (kind == OpKind::kAllgatherGemm) return {Levels::kOncePerHost};
+    const uint64_t elements = uint64_t(call.m) * uint64_t(call.n);
+    return choose_allreduce_gemm({hosts, elements * dtype_bytes(call.out_dtype),
+                                  elements * dtype_bytes(accumulator(call.dtype))});
+  }
   if (is_large(target)) {
     const bool sums = kind == OpKind::kAllreduce || kind == OpKind::kReduceScatter;
     return {Levels::kFlat, sums && !hosts.in_order() ? kManyScattered : kMany};
@@ -137,6 +170,7 @@ std::optional<Plan> plan_in_levels(const OpDesc& op, const Target& target, Ranks
   const Levels levels = choose_levels(op, target).levels;
   if (levels == Levels::kFlat) return std::nullopt;
   const OpKind kind = op.kind();
+  if (kind == OpKind::kAllreduceGemm) return allreduce_gemm_along_hosts(op, target, ranks);
   if (kind == OpKind::kAllgather || kind == OpKind::kBroadcast)
     return relay(op, target, ranks, levels);
   return levels == Levels::kWhole ? sum_whole(op, target, ranks)

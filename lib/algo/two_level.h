@@ -24,12 +24,14 @@ struct Choice {
   const char* why_flat = nullptr;
 };
 Choice choose_levels(const OpDesc& op, const Target& target);
-// In the form that is chosen; none where that is flat.
+// In the form that is chosen; none where that is flat. Not of an all-gather with a product, which
+// has but another way for what it puts.
 std::optional<Plan> plan_in_levels(const OpDesc& op, const Target& target, Ranks ranks);
 
 // All-reduce and reduce-scatter.
 Plan sum_whole(const OpDesc& op, const Target& target, Ranks ranks);
 Plan sum_along_hosts(const OpDesc& op, const Target& target, Ranks ranks);
+Plan allreduce_gemm_along_hosts(const OpDesc& op, const Target& target, Ranks ranks);
 // All-gather and broadcast.
 Plan relay(const OpDesc& op, const Target& target, Ranks ranks, Levels levels);
 

@@ -1,20 +1,14 @@
-// Plans of ranks of several hosts: what crosses is counted, and whatever form they have they are
-// judged and computed like any. SK_SEED=N replays a seed, SK_CASES=N runs more.
+// Plans of ranks of several hosts: what crosses is counted.
 #include "lib/algo/two_level.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <numeric>
+#include <cstdio>
+#include <random>
 
 #include "lib/algo/large_worlds.h"
-#include "lib/algo/planner.h"
-#include "lib/plan/crossing.h"
-#include "lib/plan/text.h"
-#include "lib/plan/validate.h"
-#include "tests/support/op_words.h"
-#include "tests/support/worlds.h"
+#include "tests/unit/algo/hosts_plans.h"
 
 namespace sk {
 namespace {
@@ -22,44 +16,6 @@ namespace {
 using algo::Levels;
 using testing::HasSubstr;
 using namespace testing_support;
-
-// Hosts with so many ranks each, one after another.
-Target hosts(const std::vector<uint32_t>& sizes) {
-  Target target{.mapped = false};
-  for (const uint32_t size : sizes) {
-    const auto first = uint32_t(target.host_of.size());
-    target.host_of.insert(target.host_of.end(), size, first);
-  }
-  target.world_size = uint32_t(target.host_of.size());
-  return target;
-}
-
-Target flat(Target target) {
-  target.host_of.clear();
-  return target;
-}
-
-Plan made(const OpDesc& op, const Target& target) {
-  Result<Plan> plan = make_plan(op, target);
-  EXPECT_TRUE(plan.ok()) << plan.status().message();
-  const Status status = validate(*plan);
-  EXPECT_TRUE(status.ok()) << status.message();
-  return std::move(plan.value());
-}
-
-CrossingSum crossing(const OpDesc& op, const Target& target) {
-  return sum_of(crossing_of(made(op, target)));
-}
-// Of the plan that knows nothing of hosts.
-CrossingSum crossing_when_flat(const OpDesc& op, const Target& target) {
-  Plan plan = made(op, flat(target));
-  plan.target.host_of = target.host_of;
-  return sum_of(crossing_of(plan));
-}
-
-OpDesc vector_op(OpKind kind, int64_t count, DType dtype = DType::kF32) {
-  return op_desc({.kind = kind, .dtype = dtype, .count = count});
-}
 
 TEST(Hosts, AreNumberedByTheirLeastRanks) {
   Target target{.world_size = 6, .mapped = false, .host_of = {0, 1, 0, 3, 1, 1}};
@@ -201,12 +157,6 @@ Target taking_turns(uint32_t count, uint32_t ranks) {
   return target;
 }
 
-std::vector<uint32_t> all_of(uint32_t ranks) {
-  std::vector<uint32_t> all(ranks);
-  std::iota(all.begin(), all.end(), 0u);
-  return all;
-}
-
 // The forms of large worlds, in a small one.
 TEST(TwoLevel, WhatGoesFromEachToTheNextGoesHostByHost) {
   const Target target = taking_turns(3, 4);
@@ -279,102 +229,6 @@ TEST(TwoLevel, WhatDoesNotFitStaysFlatAndSaysWhy) {
   EXPECT_EQ(algo::choose_levels(vector_op(OpKind::kAllreduce, 100), mixed).levels, Levels::kWhole);
   EXPECT_EQ(algo::choose_levels(vector_op(OpKind::kAllgather, 100), mixed).levels,
             Levels::kOncePerHost);
-}
-
-struct FormCase {
-  OpDesc op;
-  Target target;
-  Levels levels;
-};
-
-template <typename T>
-T pick(std::mt19937_64& random, std::initializer_list<T> from) {
-  return from.begin()[random() % from.size()];
-}
-
-// Any form of any operation that has it, whatever it would cost.
-FormCase any_case(std::mt19937_64& random) {
-  FormCase c;
-  std::vector<uint32_t> sizes(2 + random() % 6);
-  for (uint32_t& size : sizes) size = uint32_t(1 + random() % 3);
-  sizes[random() % sizes.size()] = uint32_t(2 + random() % 2);
-  c.target = hosts(sizes);
-  c.target.chunk_bytes = uint64_t(64) << (random() % 6);
-  c.target.slot_count = uint32_t(1 + random() % 6);
-  c.target.put_bytes_max = pick<uint64_t>(random, {UINT64_MAX, UINT64_MAX, 8, 200});
-  const OpKind kind = pick(random, {OpKind::kAllreduce, OpKind::kAllreduce, OpKind::kReduceScatter,
-                                    OpKind::kAllgather, OpKind::kBroadcast});
-  TextOp words{.kind = kind, .dtype = DType(SK_F32 + random() % 6)};
-  words.count = int64_t(1 + random() % pick(random, {3u, 200u, 3000u}));
-  words.in_place = random() % 2 && kind != OpKind::kBroadcast;
-  words.symmetric_in = random() % 2;
-  words.symmetric_out = random() % 2;
-  const bool sums = kind == OpKind::kAllreduce || kind == OpKind::kReduceScatter;
-  c.levels = pick(random, {Levels::kWhole, Levels::kAlongHosts, Levels::kAlongHosts});
-  if (sums) {
-    words.redop = RedOp(SK_SUM + random() % (is_float(words.dtype) ? 5 : 4));
-    if (words.redop == RedOp::kAvg) c.levels = Levels::kWhole;
-  } else {
-    c.levels = kind == OpKind::kAllgather
-                   ? Levels::kOncePerHost
-                   : pick(random, {Levels::kOncePerHost, Levels::kAlongHosts});
-  }
-  if (c.target.put_bytes_max < 1000) words.count = 1 + words.count % 100;
-  const uint32_t ranks = c.target.world_size;
-  if (kind == OpKind::kBroadcast) words.root = int32_t(random() % ranks);
-  if (c.levels == Levels::kWhole) c.target.put_bytes_max = UINT64_MAX;
-  // Hosts whose ranks do not follow one another.
-  if (random() % 3 == 0 && c.levels != Levels::kAlongHosts && kind != OpKind::kReduceScatter) {
-    std::vector<uint32_t> shuffled(ranks);
-    for (uint32_t rank = 0; rank < ranks; ++rank) shuffled[rank] = c.target.host_of[rank];
-    std::shuffle(shuffled.begin(), shuffled.end(), random);
-    std::vector<uint32_t> least(ranks, UINT32_MAX);
-    for (uint32_t rank = 0; rank < ranks; ++rank)
-      least[shuffled[rank]] = std::min(least[shuffled[rank]], rank);
-    for (uint32_t rank = 0; rank < ranks; ++rank) c.target.host_of[rank] = least[shuffled[rank]];
-  }
-  c.op = op_desc(words);
-  return c;
-}
-
-Plan plan_of(const FormCase& c, std::span<const uint32_t> ranks) {
-  const OpKind kind = c.op.kind();
-  if (kind == OpKind::kAllgather || kind == OpKind::kBroadcast)
-    return algo::relay(c.op, c.target, ranks, c.levels);
-  return c.levels == Levels::kWhole ? algo::sum_whole(c.op, c.target, ranks)
-                                    : algo::sum_along_hosts(c.op, c.target, ranks);
-}
-
-uint64_t from_env(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
-TEST(TwoLevelForms, AreValidAndComputeTheirOperationInAnyOrderOfTasks) {
-  const uint64_t only = from_env("SK_SEED", 0);
-  const uint64_t first = only ? only : 1, last = only ? only : from_env("SK_CASES", 250);
-  for (uint64_t seed = first; seed <= last; ++seed) {
-    std::mt19937_64 random(seed);
-    const FormCase c = any_case(random);
-    const Plan plan = plan_of(c, all_of(c.target.world_size));
-    SCOPED_TRACE(fmt::format("SK_SEED={}, form {}: {}", seed, int(c.levels),
-                             describe(Case{c.op, c.target})));
-    const Status status = validate(plan);
-    ASSERT_TRUE(status.ok()) << status.message();
-    Result<Plan> back = parse(dump(plan));
-    ASSERT_TRUE(back.ok()) << back.status().message();
-    ASSERT_TRUE(*back == plan);
-    for (uint32_t rank = 0; rank < c.target.world_size; ++rank) {
-      const Plan alone = plan_of(c, std::span(&rank, 1));
-      ASSERT_EQ(alone.buffers, plan.buffers);
-      Plan part = part_of(plan, rank);
-      ASSERT_TRUE(part == alone) << "rank " << rank;
-    }
-    World world = random_world(plan, /*runs=*/3, random);
-    const Status ran = run_reference(plan, world, random());
-    ASSERT_TRUE(ran.ok()) << ran.message();
-    ASSERT_EQ(first_difference(plan, world), "");
-  }
 }
 
 }  // namespace

@@ -1,0 +1,217 @@
+// GEMM, then all-reduce from host to host, overlapped: every rank keeps all tiles of its product as
+// sums, and pieces of them are joined as in sum_along_hosts.cpp. The order of tiles is that in
+// which their pieces are summed, so a piece is on its way while later tiles are multiplied.
+//
+// Each queue multiplies tiles in turn. The first one also passes on, sums and takes results: behind
+// its tile of a round go the pieces of the round before, which the others have made meanwhile.
+#include <algorithm>
+#include <optional>
+
+#include "lib/algo/neighbours.h"
+#include "lib/algo/product.h"
+#include "lib/algo/sum_along_hosts.h"
+#include "lib/algo/two_level.h"
+
+namespace sk::algo {
+namespace {
+
+// Each piece costs some hand-overs between ranks that multiply meanwhile: more than smaller ones
+// hide.
+constexpr uint64_t kPieceBytes = 256 << 10;
+// What waits at a rank of a host takes no more than so often the bytes of C.
+constexpr uint64_t kSlotsOfAll = 3;
+
+class AllreduceGemmAlongHosts {
+ public:
+  AllreduceGemmAlongHosts(const OpDesc& desc, const Target& target)
+      : layout_(desc, target),
+        hosts_(target),
+        op_(gemm_call(desc)),
+        sum_dtype_(accumulator(op_.dtype)),
+        tiles_(target, op_.m, op_.n),
+        factors_(layout_, op_) {
+    cut();
+    order();
+    queues_ = std::clamp<uint32_t>(target.workers, 1, tiles_.count());
+    const uint32_t per_queue = 1 + (packs_by_all(op_, target) ? 1 : 0);
+    queues_ = std::clamp<uint32_t>((layout_.lanes_max() - 1) / per_queue, 1, queues_);
+    factors_.pack_by(queues_, /*first_lane=*/queues_ - 1);
+    a_ = factors_.add_a(BufferAccess::kLocal);
+    c_ = factors_.add_c(BufferAccess::kLocal, uint64_t(op_.m));
+    factors_.add_b();
+    products_ = layout_.add_workspace(BufferAccess::kLocal, elements_ * sum_bytes());
+  }
+
+  Plan plan(Ranks ranks) {
+    const HostSums sums = {
+        .units = *units_,
+        .dtype = sum_dtype_,
+        .out_dtype = op_.out_dtype,
+        .redop = RedOp::kSum,
+        .in =
+            [this](uint32_t rank, const SumUnits::Unit& unit) {
+              return flat(products_ + rank, unit.in * sum_bytes(), unit.count * sum_bytes(), kRead);
+            },
+        .out = [this](uint32_t rank, const SumUnits::Unit& unit) { return result(rank, unit); },
+        .begin = [this](uint32_t rank,
+                        const std::vector<Flow>& flows) { return begin(rank, flows); },
+        .maker = [this](const Part&) { return std::make_unique<Maker>(*this); }};
+    return sum_along_hosts(layout_, hosts_, sums, ranks);
+  }
+
+ private:
+  // Rows of a tile, or, where a put cannot carry one, elements of a row.
+  struct Piece {
+    uint32_t tile;
+    uint64_t row0, rows, col0, cols;  // In C.
+  };
+
+  uint64_t sum_bytes() const { return dtype_bytes(sum_dtype_); }
+
+  uint64_t all() const { return uint64_t(op_.m) * uint64_t(op_.n); }
+
+  uint64_t piece_elements() const {
+    const Target& target = layout_.target();
+    const uint64_t slots = uint64_t(hosts_.largest() + 1) * std::max(1u, target.slot_count);
+    const uint64_t bytes = std::min(kPieceBytes, kSlotsOfAll * all() * sum_bytes() / slots);
+    const uint64_t most = std::min(std::max(bytes, target.chunk_bytes), target.put_bytes_max);
+    return std::max<uint64_t>(1, most / sum_bytes());
+  }
+
+  // At the ends of tiles, and where one strand ends and the next begins, so that hosts send alike.
+  void cut() {
+    const uint64_t most = piece_elements();
+    const uint64_t strands =
+        uint64_t(hosts_.count()) * SumUnits::columns_of(hosts_, all(), dtype_bytes(op_.out_dtype));
+    std::vector<SumUnits::Piece> in_order;
+    uint64_t before = 0, strand = 1;
+    for (uint32_t index = 0; index < tiles_.count(); ++index) {
+      const Tile tile = tiles_[index];
+      const uint64_t cols = std::min(tile.cols, most);
+      firsts_.push_back(elements_);
+      for (uint64_t row = 0; row < tile.rows;) {
+        while (strand * all() / strands <= before) ++strand;
+        const uint64_t in_strand = (strand * all() / strands - before + cols - 1) / cols;
+        const uint64_t rows = std::min({tile.rows - row, most / cols, in_strand});
+        for (uint64_t col = 0; col < tile.cols; col += cols) {
+          const uint64_t width = std::min(cols, tile.cols - col);
+          in_order.push_back({elements_ + row * tile.cols + col, pieces_.size(), rows * width});
+          pieces_.push_back({index, tile.row0 + row, rows, tile.col0 + col, width});
+        }
+        row += rows;
+        before += rows * tile.cols;
+      }
+      elements_ += align_up(tile.rows * tile.cols, line_elements(sum_dtype_));
+    }
+    units_.emplace(hosts_, in_order, dtype_bytes(op_.out_dtype));
+  }
+
+  const Piece& piece_of(const SumUnits::Unit& unit) const { return pieces_[unit.out]; }
+
+  // By the time of their first units.
+  void order() {
+    times_.assign(tiles_.count(), UINT64_MAX);
+    for (uint32_t column = 0; column < units_->columns(); ++column) {
+      for (const SumUnits::Unit& unit : units_->of(column)) {
+        uint64_t& time = times_[piece_of(unit).tile];
+        time = std::min(time, unit.time);
+      }
+    }
+    for (uint32_t tile = 0; tile < tiles_.count(); ++tile) order_.push_back(tile);
+    std::ranges::stable_sort(order_, {}, [this](uint32_t tile) { return times_[tile]; });
+    places_.resize(tiles_.count());
+    for (uint32_t place = 0; place < tiles_.count(); ++place) places_[order_[place]] = place;
+  }
+
+  Region result(uint32_t rank, const SumUnits::Unit& unit) const {
+    const Piece& piece = piece_of(unit);
+    const Region rows =
+        factors_.c(c_ + rank, {piece.tile, piece.row0, piece.rows, piece.col0, piece.cols}, 1);
+    if (rows.rows > 1 && rows.pitch != rows.row_bytes) return rows;
+    return flat(rows.buffer, rows.offset, rows.rows * rows.row_bytes, kWrite);
+  }
+
+  // Lanes to the own rank: tiles that a queue has made, but for the first one's; those of B.
+  uint32_t made_lane(uint32_t queue) const { return queue - 1; }
+  uint32_t tiles_by(uint32_t queue) const { return (tiles_.count() - queue - 1) / queues_ + 1; }
+
+  Part begin(uint32_t rank, const std::vector<Flow>& flows) const {
+    const uint32_t made = queues_ - 1, own = made + factors_.lane_count();
+    Part part(layout_, rank, queues_, std::max(lanes_of(flows), own),
+              [&](uint32_t producer, uint32_t lane) {
+                if (producer != rank) return posts_of(flows, rank, producer, lane);
+                if (lane < made) return tiles_by(lane + 1);
+                return lane < own ? factors_.posts(lane) : 0;
+              });
+    part.enter(false);
+    for (uint32_t queue = 0; queue < queues_; ++queue) {
+      part.await(queue);
+      factors_.pack(part, queue);
+    }
+    return part;
+  }
+
+  void multiply(Part& part, uint32_t place) const {
+    const uint32_t rank = part.rank(), queue = place % queues_;
+    const Tile tile = tiles_[order_[place]];
+    const uint64_t row = tile.cols * sum_bytes();
+    const Post made = part.to(rank, queue == 0 ? 0 : made_lane(queue));
+    factors_.multiply(part, {.queue = queue,
+                             .tile = tile,
+                             .m = uint64_t(op_.m),
+                             .a = factors_.a(a_ + rank, factors_.a_pitch(), tile.row0, tile.rows),
+                             .out_dtype = sum_dtype_,
+                             .outputs = {{firsts_[tile.index] * sum_bytes(), row, row,
+                                          uint32_t(tile.rows), products_ + rank, 1, kWrite}},
+                             .posts = queue == 0 ? std::span<const Post>() : std::span(&made, 1)});
+  }
+
+  class Maker : public TermMaker {
+   public:
+    explicit Maker(const AllreduceGemmAlongHosts& plan) : plan_(plan), heard_(plan.queues_, 0) {}
+
+    void make_until(Part& part, uint64_t time) override {
+      const uint32_t queues = plan_.queues_, count = plan_.tiles_.count();
+      while (wanted_ < count && plan_.times_[plan_.order_[wanted_]] <= time) ++wanted_;
+      const uint32_t rounds = (wanted_ + queues - 1) / queues + (queues > 1 ? 1 : 0);
+      for (; made_ < std::min(count, rounds * queues); ++made_) plan_.multiply(part, made_);
+    }
+
+    void await(Part& part, const SumUnits::Unit& unit) override {
+      const uint32_t place = plan_.places_[plan_.piece_of(unit).tile];
+      const uint32_t queue = place % plan_.queues_, number = place / plan_.queues_ + 1;
+      if (queue == 0 || heard_[queue] >= number) return;
+      heard_[queue] = number;
+      const Wait made = part.from(part.rank(), plan_.made_lane(queue), number);
+      part.nop(0, {&made, 1});
+    }
+
+   private:
+    const AllreduceGemmAlongHosts& plan_;
+    uint32_t wanted_ = 0, made_ = 0;  // Tiles, in their order.
+    std::vector<uint32_t> heard_;     // Tiles of each queue that the first one knows of.
+  };
+
+  Layout layout_;
+  const Hosts hosts_;
+  const GemmCall op_;
+  const DType sum_dtype_;
+  const Tiles tiles_;
+  Factors factors_;
+  std::vector<Piece> pieces_;
+  std::vector<uint64_t> firsts_;  // Of each tile, in `products_`: elements.
+  uint64_t elements_ = 0;
+  std::optional<SumUnits> units_;
+  std::vector<uint64_t> times_;           // Of tiles.
+  std::vector<uint32_t> order_, places_;  // Of tiles; their places in it.
+  uint32_t queues_ = 1;
+  uint32_t a_ = 0, c_ = 0, products_ = 0;
+};
+
+}  // namespace
+
+Plan allreduce_gemm_along_hosts(const OpDesc& op, const Target& target, Ranks ranks) {
+  return AllreduceGemmAlongHosts(op, target).plan(ranks);
+}
+
+}  // namespace sk::algo
