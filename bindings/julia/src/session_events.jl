@@ -52,9 +52,36 @@ function watch(session, seconds)
     end
     fd === nothing && return nothing
     try
-        FileWatching.poll_fd(fd, seconds; readable = true)
+        await_readable(fd, seconds)
     finally
         lock(() -> session.waiting -= 1, session.lock)
+    end
+    return nothing
+end
+
+"""
+As FileWatching.poll_fd(), whose task for the time outlives it: where that ends while nobody else can run,
+Julia waits in what is left of it, and an InterruptException there ends the process.
+"""
+function await_readable(fd, seconds)
+    over = Condition()
+    watcher = FileWatching.FDWatcher(fd, true, false)
+    timer = Timer(seconds)
+    # Ctrl-C is thrown into the task that waits last. That one is closed is the end of its use.
+    for source in (timer, watcher)
+        @async try
+            wait(source)
+            notify(over)
+        catch error
+            error isa EOFError ? notify(over) : notify(over, error; error = true)
+        end
+    end
+    try
+        wait(over)
+    finally
+        close(timer)
+        close(watcher)
+        yield()  # Both end before this one waits again.
     end
     return nothing
 end

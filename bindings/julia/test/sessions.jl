@@ -55,6 +55,11 @@ end
         code = "rank == 0 && ccall(:kill, Cint, (Cint, Cint), $(getpid()), 2); sleep(600)"
         @test thrown(() -> run(session, code)) isa InterruptException
         @test run(session, "kept").value == "1"
+        # At any moment behind an event: no task that has ended may be where Julia waits.
+        for wait_s in rand(12) ./ 8
+            code = "rank == 0 && (println(1); sleep($wait_s); ccall(:kill, Cint, (Cint, Cint), $(getpid()), 2)); sleep(600)"
+            @test thrown(() -> run(session, code)) isa InterruptException
+        end
     end
 end
 
