@@ -190,6 +190,33 @@ def test_of_two_hosts_that_do_not_reach_each_other_one_goes(one_way: bool) -> No
         assert "rank 2 does not reach rank 1 any more, nor that it" in said[2]
 
 
+def test_an_address_that_every_host_has_ends_no_meeting() -> None:
+    """As that of docker0: who dials another's meets its own host, which refuses at once."""
+    with Hosts(3, links=Link()) as hosts:
+        for host in hosts:
+            host.run(["ip", "link", "add", "name", "same0", "type", "bridge"])
+            host.run(["ip", "addr", "add", "172.17.0.1/16", "dev", "same0"])
+            host.run(["ip", "link", "set", "same0", "up"])
+        ranks = Ranks(list(hosts), SK_PROBE_ROUNDS=MANY, SK_PROBE_SHRINK=1, SK_PROBE_COUNT_MAX=1)
+        ranks.begin()
+        hosts.cut(hosts[1], hosts[2])
+        said = ranks.said(within=LINK_BOUND_S + PATIENCE_S)
+        assert said[:2] == ["SK_OK"] * 2
+        assert "rank 2 does not reach rank 1 any more" in said[2]
+
+
+def test_links_that_fail_one_after_the_other_cost_one_host() -> None:
+    with Hosts(4, links=Link()) as hosts:
+        ranks = Ranks(list(hosts), SK_PROBE_ROUNDS=MANY, SK_PROBE_SHRINK=1, SK_PROBE_COUNT_MAX=1)
+        ranks.begin()
+        hosts.cut(hosts[1], hosts[2])
+        time.sleep(0.4)  # tidy: allow sleep: it is the time that counts
+        hosts.cut(hosts[1], hosts[3])
+        said = ranks.said(within=LINK_BOUND_S + PATIENCE_S)
+        assert [said[rank] for rank in (0, 2, 3)] == ["SK_OK"] * 3
+        assert "does not reach rank" in said[1]
+
+
 def test_of_two_hosts_of_several_ranks_one_goes_whole() -> None:
     with Hosts(3, links=Link()) as hosts:
         ranks = Ranks(pairs(hosts), SK_PROBE_ROUNDS=MANY, SK_PROBE_SHRINK=1, SK_PROBE_COUNT_MAX=1)
