@@ -345,9 +345,11 @@ Result<std::vector<std::byte>> MemberBootstrap::receive_whole(size_t bytes, int6
   bool asked = false;
   while (true) {
     const Status pumped = hub_->pump();
-    SK_ASSIGN_OR_RETURN(std::optional<std::vector<std::byte>> whole, take_whole(bytes, pumped));
+    // Who asks may meet the end of the hub's own time: that it goes then is not why this one ends.
+    SK_ASSIGN_OR_RETURN(std::optional<std::vector<std::byte>> whole,
+                        take_whole(bytes, asked ? Status() : pumped.clone()));
     if (whole) return std::move(*whole);
-    const bool over = asked && answered_;
+    const bool over = asked && (answered_ || !pumped.ok());
     if (!over && wait_ready(hub_->fd(), hub_->wanted_events(), deadline_ns)) continue;
     SK_RETURN_IF_ERROR(cancel().status());
     const int64_t timeout_ms = timeout_ns / 1'000'000;
