@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "lib/base/descriptors.h"
 #include "transport/bootstrap/hub_door.h"
@@ -57,6 +58,8 @@ class HubBootstrap final : public Bootstrap {
   // Gathering.
   Status collect(std::vector<std::string>& parts, std::vector<bool>& missing, int64_t deadline_ns);
   Status hear_member(size_t rank, std::vector<std::string>& parts, std::vector<bool>& missing);
+  Status hear_frame(size_t rank, Frame frame, std::vector<std::string>& parts,
+                    std::vector<bool>& missing) const;
   Status send_whole(std::span<const std::byte> whole, int64_t deadline_ns);
   Status lost_while_sending(size_t rank, const Status& why);
   Status end_with(Status status);
@@ -64,7 +67,7 @@ class HubBootstrap final : public Bootstrap {
   void report_progress(const std::string& text);
   std::vector<bool> missing_members() const;
   std::string absent() const { return absent_list(missing_members(), came_); }
-  Status flush(int64_t deadline_ns, const Cancel& cancel);
+  Status flush(int64_t deadline_ns, const Cancel& cancel, bool reports);
 
   JobEnv job_;
   const BootstrapConfig config_;
@@ -72,6 +75,7 @@ class HubBootstrap final : public Bootstrap {
   std::vector<bool> came_;                       // Also those that have gone again.
   std::vector<bool> left_out_;                   // Not waited for, and not let in any more.
   std::vector<std::byte> host_ids_;
+  uint32_t wholes_ = 0;  // That every member was sent.
   std::string last_progress_;
   int64_t next_progress_ns_ = 0;
   int64_t next_look_ns_ = 0;
@@ -159,7 +163,7 @@ void HubBootstrap::hear_members() {
   for (size_t r = 0; r < members_.size(); ++r) {
     if (!members_[r]) continue;
     const bool here = members_[r]->pump().ok();
-    const Result<std::optional<Frame>> frame = members_[r]->take_frame(0);
+    const Result<std::optional<Frame>> frame = members_[r]->take_frame(sizeof(WhoAsks));
     if (frame.ok() && frame.value() && (*frame.value()).kind == FrameKind::kWho)
       asking.push_back(r);
     if (!here || !frame.ok()) members_[r].reset();
@@ -241,6 +245,7 @@ Result<std::vector<std::byte>> HubBootstrap::allgather(std::span<const std::byte
                  kPartBytesMax);
   }
   const int64_t deadline_ns = bootstrap_clock_ns() + timeout_ns;
+  last_progress_.clear();  // Members have forgotten what they heard in an earlier one.
   const size_t own = size_t(rank());
   std::vector<std::string> parts(members_.size());
   parts[own].assign(reinterpret_cast<const char*>(mine.data()), mine.size());
@@ -309,35 +314,44 @@ Status HubBootstrap::collect(std::vector<std::string>& parts, std::vector<bool>&
   return {};
 }
 
+// All that has come: nothing tells of it again.
 Status HubBootstrap::hear_member(size_t rank, std::vector<std::string>& parts,
                                  std::vector<bool>& missing) {
   Channel& member = *members_[rank];
   const Status pumped = member.pump();
-  SK_ASSIGN_OR_RETURN(std::optional<Frame> frame, member.take_frame(kPartBytesMax));
+  for (bool heard = false;; heard = true) {
+    SK_ASSIGN_OR_RETURN(std::optional<Frame> frame, member.take_frame(kPartBytesMax));
+    if (!frame && (heard || pumped.ok())) return {};
+    if (!frame) break;
+    SK_RETURN_IF_ERROR(hear_frame(rank, std::move(*frame), parts, missing));
+  }
   // Of those that are left, one that has given its part keeps it from nobody: the next step misses
   // it.
-  if (!frame && !pumped.ok() && config_.gone && !missing[rank]) {
-    members_[rank].reset();
-    return {};
-  }
-  if (!frame) {
-    return pumped.ok() ? Status()
-                       : error(SK_ERR_PEER_LOST, "rank {} is gone: {}", rank, pumped.message());
-  }
-  // It leaves now, so nobody can have the whole any more.
-  if (frame->kind == FrameKind::kWho) {
+  if (!config_.gone || missing[rank])
+    return error(SK_ERR_PEER_LOST, "rank {} is gone: {}", rank, pumped.message());
+  members_[rank].reset();
+  return {};
+}
+
+Status HubBootstrap::hear_frame(size_t rank, Frame frame, std::vector<std::string>& parts,
+                                std::vector<bool>& missing) const {
+  WhoAsks asks;
+  if (frame.kind == FrameKind::kWho && frame.payload.size() == sizeof(asks)) {
+    std::memcpy(&asks, frame.payload.data(), sizeof(asks));
+    if (asks.wholes != wholes_) return {};  // Since then it has had what it waited for.
+    // It leaves now, so nobody can have the whole any more.
     return error(SK_ERR_TIMEOUT, "{} did not come to the all-gather within {} ms",
-                 rank_list(missing), frame->code);
+                 rank_list(missing), frame.code);
   }
-  if (frame->kind != FrameKind::kPart || !missing[rank]) {
-    return error(SK_ERR_TRANSPORT, "rank {} sent a frame of kind {}", rank, uint32_t(frame->kind));
+  if (frame.kind != FrameKind::kPart || !missing[rank]) {
+    return error(SK_ERR_TRANSPORT, "rank {} sent a frame of kind {}", rank, uint32_t(frame.kind));
   }
   const std::string& own = parts[size_t(this->rank())];
-  if (frame->payload.size() != own.size()) {
+  if (frame.payload.size() != own.size()) {
     return error(SK_ERR_DESYNC, "rank {} gathers {} bytes where rank {} gathers {}", rank,
-                 frame->payload.size(), this->rank(), own.size());
+                 frame.payload.size(), this->rank(), own.size());
   }
-  parts[rank] = std::move(frame->payload);
+  parts[rank] = std::move(frame.payload);
   missing[rank] = false;
   return {};
 }
@@ -346,12 +360,14 @@ Status HubBootstrap::hear_member(size_t rank, std::vector<std::string>& parts,
 // some of those that are left: they would go apart. Its end shows in what comes next.
 Status HubBootstrap::send_whole(std::span<const std::byte> whole, int64_t deadline_ns) {
   Status sent;
+  ++wholes_;
   for (size_t r = 0; r < members_.size() && sent.ok(); ++r) {
     if (!members_[r]) continue;
     sent = members_[r]->put_frame(FrameKind::kWhole, 0, whole);
     if (!sent.ok()) sent = lost_while_sending(r, sent);
   }
-  if (sent.ok()) sent = flush(deadline_ns, cancel());
+  last_progress_.clear();
+  if (sent.ok()) sent = flush(deadline_ns, cancel(), /*reports*/ true);
   return sent.ok() ? Status() : end_with(std::move(sent));
 }
 
@@ -361,8 +377,9 @@ Status HubBootstrap::lost_while_sending(size_t rank, const Status& why) {
   return {};
 }
 
-// Sends what is left in buffers: nobody else does once the caller has gone on.
-Status HubBootstrap::flush(int64_t deadline_ns, const Cancel& cancel) {
+// Sends what is left in buffers: nobody else does once the caller has gone on. Who has the whole is
+// in its next gather, and is to know for whom it waits there.
+Status HubBootstrap::flush(int64_t deadline_ns, const Cancel& cancel, bool reports) {
   while (true) {
     std::vector<pollfd> polls;
     std::vector<bool> waiting(members_.size());
@@ -379,8 +396,10 @@ Status HubBootstrap::flush(int64_t deadline_ns, const Cancel& cancel) {
     if (now_ns >= deadline_ns) {
       return error(SK_ERR_TIMEOUT, "{} did not take what was gathered", rank_list(waiting));
     }
-    SK_ASSIGN_OR_RETURN([[maybe_unused]] const int ready,
+    SK_ASSIGN_OR_RETURN(const int ready,
                         cancel.poll(polls, std::min(kTickNs, deadline_ns - now_ns)));
+    if (ready == 0 && reports)
+      report_progress(rank_list(waiting) + " did not take what was gathered");
   }
 }
 
@@ -393,7 +412,8 @@ Status HubBootstrap::end_with(Status status) {
       member.reset();
     }
   }
-  const Status farewell = flush(bootstrap_clock_ns() + kFarewellNs, Cancel::never());
+  const Status farewell =
+      flush(bootstrap_clock_ns() + kFarewellNs, Cancel::never(), /*reports*/ false);
   failure_ = farewell.ok() || status.code() != SK_OK ? std::move(status) : farewell.clone();
   return failure_.clone();
 }

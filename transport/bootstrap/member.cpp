@@ -68,6 +68,7 @@ class MemberBootstrap final : public Bootstrap {
   int hub_rank_ = 0;
   std::string absent_;     // Who is waited for, as the hub said last.
   bool answered_ = false;  // It said so because this rank asked.
+  WhoAsks asks_;
   int64_t taken_since_ns_ = 0;
   Status failure_;
 };
@@ -355,10 +356,12 @@ Result<std::vector<std::byte>> MemberBootstrap::receive_whole(size_t bytes, int6
     const int64_t timeout_ms = timeout_ns / 1'000'000;
     if (asked) return error(SK_ERR_TIMEOUT, "{} within {} ms", absent_, timeout_ms);
     asked = true;
+    answered_ = false;
     deadline_ns = bootstrap_clock_ns() + kLastWordNs;
     const auto told_ms = int32_t(std::min<int64_t>(timeout_ms, INT32_MAX));
     // Where it cannot be sent, what the hub said before is read next.
-    [[maybe_unused]] const Status sent = hub_->put_frame(FrameKind::kWho, told_ms, {});
+    [[maybe_unused]] const Status sent =
+        hub_->put_frame(FrameKind::kWho, told_ms, std::as_bytes(std::span(&asks_, 1)));
   }
 }
 
@@ -374,6 +377,7 @@ Result<std::optional<std::vector<std::byte>>> MemberBootstrap::take_whole(size_t
     } else if (frame->kind == FrameKind::kError && frame->code != SK_OK) {
       return Status(frame->code, frame->payload.substr(0, 4096));
     } else if (frame->kind == FrameKind::kWhole && frame->payload.size() == bytes) {
+      ++asks_.wholes;
       const auto data = as_bytes(frame->payload);
       return std::optional<std::vector<std::byte>>(std::in_place, data.begin(), data.end());
     } else {

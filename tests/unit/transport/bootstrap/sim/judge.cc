@@ -109,7 +109,8 @@ void Judge::check_places(size_t i) {
   if (it.left.empty()) return;
   if (plan_.kind != Kind::kSurvivors && it.left.size() != size_t(plan_.world_size))
     fault(fmt::format("rank {} has {} ranks of {}", rank(i), it.left.size(), plan_.world_size));
-  if (plan_.kind == Kind::kTwice) return;  // Whose host counts is another question.
+  if (plan_.kind == Kind::kTwice || plan_.kind == Kind::kAgain)
+    return;  // Whose host counts is another question.
   std::vector<int> due;
   for (const int each : it.left) {
     const auto same = [&](int other) {
@@ -135,6 +136,8 @@ void Judge::check_code(size_t i) {
       allowed.push_back(SK_ERR_PEER_LOST);
       if (step->what == Step::What::kConnect) allowed.push_back(SK_ERR_TRANSPORT);
       break;
+    case Kind::kAgain:
+      return;  // Likewise.
     case Kind::kTwice:
       allowed.push_back(SK_ERR_INVALID_ARGUMENT);
       break;
@@ -168,9 +171,12 @@ bool Judge::may_name(size_t namer, int named, int64_t when_ns) const {
     if (!begins(i) || (it.died_ns >= 0 && it.died_ns <= when_ns) || ended || failed || left)
       return true;
     for (const Cut& cut : plan_.cuts) {
+      const auto is_between = [&](int a, int b) {
+        return (cut.from == a && cut.to == b) || (cut.from == b && cut.to == a);
+      };
       const int own = plan_.parts[i].host, other = plan_.parts[namer].host;
-      const bool here = cut.from == own || cut.to == own || cut.from == other || cut.to == other;
-      if (plan_.kind != Kind::kCalm && here && cut.begins_ns <= when_ns) return true;
+      const bool parts = is_between(own, 0) || is_between(other, 0) || plan_.connects;
+      if (!cut.passes() && parts && cut.begins_ns <= when_ns) return true;
     }
     if (plan_.parts[i].other_secret || plan_.parts[i].world_size != plan_.world_size ||
         plan_.parts[namer].other_secret)
@@ -226,11 +232,16 @@ void Judge::check_promptness(size_t i) {
 }
 
 void Judge::check_success() {
-  if (plan_.kind == Kind::kCalm) {
+  // All that is said goes by the hub, which is on host 0; until hosts connect.
+  const bool apart =
+      plan_.connects || std::any_of(plan_.cuts.begin(), plan_.cuts.end(), [](const Cut& cut) {
+        return (cut.from == 0 || cut.to == 0) && !cut.passes();
+      });
+  if (plan_.kind == Kind::kCalm || (plan_.kind == Kind::kCut && !apart)) {
     for (size_t i = 0; i < plan_.parts.size(); ++i)
       if (!well(i)) fault(fmt::format("rank {} fails, and nothing was done to it", rank(i)));
   }
-  if (plan_.kind == Kind::kTwice) {
+  if (plan_.kind == Kind::kTwice || plan_.kind == Kind::kAgain) {
     for (int each = 0; each < plan_.world_size; ++each) {
       size_t count = 0;
       for (size_t i = 0; i < plan_.parts.size(); ++i) count += rank(i) == each && well(i) ? 1 : 0;
@@ -257,7 +268,14 @@ void Judge::check_survivors() {
     for (const int each : *left)
       if (!begins(size_t(each))) fault(fmt::format("rank {} is left, and was dead", each));
   }
-  if (more_die || !plan_.cuts.empty() || !begins(0)) return;
+  // Whoever cannot be reached is waited for a quarter of the time, at most ten seconds.
+  const int64_t patience_ns = std::min(plan_.timeout_ns / 4, 10 * kS);
+  int64_t comes_ns = 0;
+  for (const Part& part : plan_.parts) comes_ns = std::max(comes_ns, part.begins_ns);
+  const bool too_long = std::any_of(plan_.cuts.begin(), plan_.cuts.end(), [&](const Cut& cut) {
+    return !cut.passes() || comes_ns + 2 * cut.ends_ns + 4 * kS > patience_ns;
+  });
+  if (more_die || too_long || !begins(0)) return;
   for (size_t i = 0; i < plan_.parts.size(); ++i) {
     if (begins(i) && !well(i)) fault(fmt::format("rank {} lives, and is not left", rank(i)));
   }

@@ -58,6 +58,7 @@ void draw_gathers(Draws& draws, Plan& plan) {
   for (uint64_t left = draws.below(4); left > 0; --left) {
     Gather& gather = plan.gathers.emplace_back();
     gather.bytes = size_t(draws.one_of(4) ? draws.between(0, 3000) : draws.between(0, 64));
+    if (plan.world_size > 16) gather.bytes = std::min<size_t>(gather.bytes, 100);
     gather.timeout_ns = draws.between(8 * kS, 20 * kS);
   }
 }
@@ -95,7 +96,7 @@ void draw_passing(Draws& draws, Plan& plan) {
   // In all so short that what waits for it has time left, with what TCP adds (network.h).
   if (draws.one_of(3)) {
     const int64_t begins_ns = some_time(draws);
-    cut_off(draws, plan, begins_ns, begins_ns + draws.between(1 * kMs, 1500 * kMs));
+    cut_off(draws, plan, begins_ns, begins_ns + draws.between(1 * kMs, Cut::kPassesNs));
   }
   if (draws.one_of(3)) {
     Pause& pause = plan.pauses.emplace_back();
@@ -120,6 +121,8 @@ size_t some_part(Draws& draws, const Plan& plan, bool not_first) {
 }
 
 void draw_survivors(Draws& draws, Plan& plan) {
+  if (draws.one_of(4))
+    cut_off(draws, plan, 0, draws.one_of(2) ? INT64_MAX : draws.between(1 * kMs, Cut::kPassesNs));
   for (uint64_t left = draws.between(0, 2); left > 0; --left) {
     Part& part = plan.parts[some_part(draws, plan, !draws.one_of(10))];
     part.begins_ns = -1;
@@ -133,12 +136,24 @@ void draw_survivors(Draws& draws, Plan& plan) {
   }
 }
 
+// Little time, in fair weather.
+void hurry(Draws& draws, Plan& plan) {
+  plan.timeout_ns = draws.between(200 * kMs, 3 * kS);
+  plan.weather.lost_of_1000 = 0;
+  plan.weather.delay_most_ns = std::min(plan.weather.delay_most_ns, 2 * kMs);
+  plan.weather.dawdle_most_ns = std::min(plan.weather.dawdle_most_ns, 50 * kUs);
+  plan.weather.backlog_most = 4096;
+  plan.strangers.clear();
+  for (Part& part : plan.parts) part.begins_ns = std::min(part.begins_ns, plan.timeout_ns / 8);
+}
+
 void draw_faults(Draws& draws, Plan& plan) {
   switch (plan.kind) {
     case Kind::kCalm:
       draw_passing(draws, plan);
       return;
     case Kind::kAbsent:
+      if (draws.one_of(3)) hurry(draws, plan);
       for (int64_t left = draws.between(1, 3); left > 0; --left)
         plan.parts[some_part(draws, plan, !draws.one_of(4))].begins_ns = -1;
       return;
@@ -147,9 +162,27 @@ void draw_faults(Draws& draws, Plan& plan) {
         draw_death(draws, plan.parts[some_part(draws, plan, !draws.one_of(3))]);
       return;
     case Kind::kCut:
-      cut_off(draws, plan, some_time(draws), INT64_MAX);
+      if (const int64_t begins_ns = some_time(draws); draws.one_of(2)) {
+        cut_off(draws, plan, begins_ns, INT64_MAX);
+      } else {
+        const int64_t most_ns = plan.timeout_ns + plan.timeout_ns / 4;
+        cut_off(draws, plan, begins_ns, begins_ns + draws.between(Cut::kPassesNs + 1, most_ns));
+      }
+      for (Gather& gather : plan.gathers) gather.timeout_ns = draws.between(5 * kS, 20 * kS);
       if (draws.one_of(2)) draw_passing(draws, plan);
       return;
+    case Kind::kAgain: {
+      Part& first = plan.parts[some_part(draws, plan, true)];
+      first.dies_ns = first.begins_ns + draws.between(0, 1 * kS);
+      Part next = first;
+      next.begins_ns = first.dies_ns + draws.between(0, 1 * kS);
+      next.dies_ns = -1;
+      // So long they meet: for its successor, or for one more.
+      const int last = draws.one_of(2) ? 0 : (first.rank + 1) % plan.world_size;
+      plan.parts[size_t(last)].begins_ns = draws.between(5 * kS, 6 * kS);
+      plan.parts.push_back(next);
+      return;
+    }
     case Kind::kTwice: {
       Part again = plan.parts[some_part(draws, plan, true)];
       again.host = int(draws.below(uint64_t(plan.hosts)));
@@ -177,9 +210,9 @@ void draw_faults(Draws& draws, Plan& plan) {
 }  // namespace
 
 const char* name_of(Kind kind) {
-  constexpr const char* kNames[kKinds] = {"calm",       "absent", "death",
-                                          "cut",        "twice",  "wrong secret",
-                                          "wrong size", "cancel", "survivors"};
+  constexpr const char* kNames[kKinds] = {"calm",   "absent",   "death",        "cut",
+                                          "again",  "twice",    "wrong secret", "wrong size",
+                                          "cancel", "survivors"};
   return kNames[int(kind)];
 }
 
@@ -191,12 +224,17 @@ Plan draw_plan(uint64_t seed) {
   plan.kind = draws.one_of(2) ? kOften[draws.below(4)] : Kind(draws.below(kKinds));
   plan.weather = draw_weather(draws);
   draw_world(draws, plan);
+  // Bytes one by one among few: else nothing comes of it but work.
+  if (plan.world_size > 16)
+    plan.weather.piece_bytes_most = std::max<size_t>(plan.weather.piece_bytes_most, 500);
   draw_gathers(draws, plan);
+  if (draws.one_of(3) && plan.kind <= Kind::kCut) plan.meetings = int(draws.between(2, 3));
+  plan.one_name = draws.one_of(2);
   draw_strangers(draws, plan);
   draw_faults(draws, plan);
   plan.connects = plan.hosts > 1 && plan.world_size <= 16 && plan.kind <= Kind::kCut &&
                   plan.kind != Kind::kAbsent && draws.one_of(3);
-  plan.named = draws.one_of(5);
+  plan.named = draws.one_of(5) && plan.timeout_ns >= 10 * kS;
   plan.named_at_ns = draws.one_of(2) ? 0 : draws.between(0, 1 * kS);
   plan.any_address = draws.one_of(8);
   // Who has none where it needs one of its own fails, and says so: here it has those.
@@ -238,6 +276,7 @@ std::string Plan::text() const {
   for (const Stranger& stranger : strangers)
     out += fmt::format("; {} strangers of kind {} from {} us", stranger.count, int(stranger.kind),
                        stranger.begins_ns / kUs);
+  if (meetings > 1) out += fmt::format("; {} meetings{}", meetings, one_name ? " of one name" : "");
   out += fmt::format("; {} gathers{}{}{}", gathers.size(), connects ? "; hosts connect" : "",
                      named ? "; by a name" : "", any_address ? "; any address" : "");
   return out;

@@ -14,14 +14,15 @@ enum class Kind {
   kCalm,         // All come, somehow; what disturbs them passes in time.
   kAbsent,       // Some never come.
   kDeath,        // Some end, whenever.
-  kCut,          // Hosts are cut off, for good.
+  kCut,          // Hosts are cut off, for good or for too long.
+  kAgain,        // One ends while they meet, and its successor comes.
   kTwice,        // Two processes are one rank.
   kWrongSecret,  // One has another secret.
   kWrongSize,    // One believes in another number of ranks.
   kCancel,       // One gives up by itself.
   kSurvivors,    // Those that are left meet again; more may die.
 };
-constexpr int kKinds = 9;
+constexpr int kKinds = 10;
 
 // Of one process of the job.
 struct Part {
@@ -39,6 +40,8 @@ struct Part {
 struct Cut {
   int from = 0, to = 0;  // Hosts.
   int64_t begins_ns = 0, ends_ns = 0;
+  bool passes() const { return ends_ns - begins_ns <= kPassesNs; }
+  static constexpr int64_t kPassesNs = 1500 * kMs;  // Whoever waits has time left.
 };
 
 // A process that does not run for a while, or has few descriptors left.
@@ -72,7 +75,9 @@ struct Plan {
   std::vector<Cut> cuts;
   std::vector<Pause> pauses;
   std::vector<Stranger> strangers;
+  int meetings = 1;  // One behind the other, each with all
   std::vector<Gather> gathers;
+  bool one_name = false;  // Of all meetings.
   bool connects = false;  // Hosts connect by TCP behind the gathers.
   bool named = false;     // MASTER_ADDR is a name of two addresses, known late.
   int64_t named_at_ns = 0;

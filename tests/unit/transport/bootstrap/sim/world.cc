@@ -1,5 +1,7 @@
 #include "tests/unit/transport/bootstrap/sim/world.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -29,7 +31,8 @@ class Run {
   void start_parts();
   void start_faults();
   void live(size_t number);
-  Status meet(size_t number, std::unique_ptr<Bootstrap>& bootstrap);
+  Status meet(size_t number, int meeting, std::unique_ptr<Bootstrap>& bootstrap);
+  Status meet_and_gather(size_t number, int meeting);
   BootstrapConfig config_of(size_t number);
   Gone gone(const Part& asks, int rank) const;
   template <typename Body>
@@ -95,8 +98,9 @@ Status Run::step(size_t number, Step step, const Body& body) {
 }
 
 // Survivors try again where one more is lost, as sk_comm_shrink() does, within one timeout.
-Status Run::meet(size_t number, std::unique_ptr<Bootstrap>& bootstrap) {
+Status Run::meet(size_t number, int meeting, std::unique_ptr<Bootstrap>& bootstrap) {
   BootstrapConfig config = config_of(number);
+  if (!plan_.one_name) config.name = fmt::format("meeting {}", meeting);
   const Part& part = plan_.parts[number];
   if (part.cancels_ns >= 0) {
     Result<std::shared_ptr<Cancel>> cancel = Cancel::make(-1);
@@ -123,37 +127,38 @@ Status Run::meet(size_t number, std::unique_ptr<Bootstrap>& bootstrap) {
   }
 }
 
+Status Run::meet_and_gather(size_t number, int meeting) {
+  Log& log = outcome_.logs[number];
+  std::unique_ptr<Bootstrap> bootstrap;
+  SK_RETURN_IF_ERROR(meet(number, meeting, bootstrap));
+  log.host_of = bootstrap->host_of();
+  log.left.clear();
+  for (int rank = 0; rank < bootstrap->world_size(); ++rank)
+    log.left.push_back(bootstrap->launched_as(rank));
+  for (size_t i = 0; i < plan_.gathers.size(); ++i) {
+    const int64_t timeout_ns = plan_.gathers[i].timeout_ns;
+    SK_RETURN_IF_ERROR(
+        step(number, {.what = Step::What::kGather, .number = int(i), .timeout_ns = timeout_ns},
+             [&](Step& done) -> Status {
+               SK_ASSIGN_OR_RETURN(
+                   done.got,
+                   bootstrap->allgather(part_of(plan_, plan_.parts[number].rank, i), timeout_ns));
+               return {};
+             }));
+  }
+  if (!plan_.connects) return {};
+  return step(number, {.what = Step::What::kConnect, .timeout_ns = plan_.timeout_ns},
+              [&](Step&) -> Status {
+                return std::move(connect_alone(*bootstrap, plan_.timeout_ns).status());
+              });
+}
+
+// What became of each call is in its log.
 void Run::live(size_t number) {
   Log& log = outcome_.logs[number];
   log.began_ns = clock_ns();
-  {
-    std::unique_ptr<Bootstrap> bootstrap;
-    std::unique_ptr<Endpoint> endpoint;
-    Status status = meet(number, bootstrap);
-    if (status.ok()) {
-      log.host_of = bootstrap->host_of();
-      for (int rank = 0; rank < bootstrap->world_size(); ++rank)
-        log.left.push_back(bootstrap->launched_as(rank));
-    }
-    for (size_t i = 0; i < plan_.gathers.size() && status.ok(); ++i) {
-      const int64_t timeout_ns = plan_.gathers[i].timeout_ns;
-      status =
-          step(number, {.what = Step::What::kGather, .number = int(i), .timeout_ns = timeout_ns},
-               [&](Step& done) -> Status {
-                 SK_ASSIGN_OR_RETURN(
-                     done.got,
-                     bootstrap->allgather(part_of(plan_, plan_.parts[number].rank, i), timeout_ns));
-                 return {};
-               });
-    }
-    if (status.ok() && plan_.connects) {
-      status = step(number, {.what = Step::What::kConnect, .timeout_ns = plan_.timeout_ns},
-                    [&](Step&) -> Status {
-                      SK_ASSIGN_OR_RETURN(endpoint, connect_alone(*bootstrap, plan_.timeout_ns));
-                      return {};
-                    });
-    }
-  }
+  for (int meeting = 0; meeting < plan_.meetings; ++meeting)
+    if (!meet_and_gather(number, meeting).ok()) break;
   log.open = network_.process(processes_[number]).open.size();
   log.ended_ns = clock_ns();
 }
@@ -203,6 +208,7 @@ Outcome Run::run() {
   // What goes on after the last bound of all of them hangs.
   int64_t limit_ns = 4 * plan_.timeout_ns + 60 * kS;
   for (const Gather& gather : plan_.gathers) limit_ns += gather.timeout_ns + kS;
+  limit_ns *= plan_.meetings;
   fibers_.run(begin_ns_ + limit_ns);
   outcome_.spins = fibers_.happened() >= Fibers::kHappensMost || network_.anybody_spins();
   outcome_.ended_ns = clock_ns();
