@@ -380,14 +380,17 @@ Status HubBootstrap::lost_while_sending(size_t rank, const Status& why) {
 // Sends what is left in buffers: nobody else does once the caller has gone on. Who has the whole is
 // in its next gather, and is to know for whom it waits there.
 Status HubBootstrap::flush(int64_t deadline_ns, const Cancel& cancel, bool reports) {
+  std::vector<bool> took(members_.size());
   while (true) {
     std::vector<pollfd> polls;
     std::vector<bool> waiting(members_.size());
     for (size_t r = 0; r < members_.size(); ++r) {
-      if (!members_[r] || !members_[r]->has_output()) continue;
+      if (!members_[r]) continue;
       const Status sent = members_[r]->pump_output();
+      if (took[r]) continue;  // It may have left with it.
       if (!sent.ok()) SK_RETURN_IF_ERROR(lost_while_sending(r, sent));
-      if (!members_[r] || !members_[r]->has_output()) continue;
+      took[r] = !members_[r] || !members_[r]->has_output();
+      if (took[r]) continue;
       waiting[r] = true;
       polls.push_back({members_[r]->fd(), POLLOUT, 0});
     }
