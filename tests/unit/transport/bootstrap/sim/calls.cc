@@ -29,6 +29,12 @@ const sockaddr_in& v4(const sockaddr* address) {
   return *reinterpret_cast<const sockaddr_in*>(address);
 }
 
+// Empty: not of a socket of one host.
+std::string name_in(const sockaddr* address, socklen_t bytes) {
+  if (address->sa_family != AF_UNIX) return "";
+  return std::string(reinterpret_cast<const char*>(address), bytes).substr(sizeof(sa_family_t));
+}
+
 timespec time_of(int64_t ns) { return {ns / sk::sim::kS, ns % sk::sim::kS}; }
 
 int64_t ns_of(const timespec& time) { return time.tv_sec * sk::sim::kS + time.tv_nsec; }
@@ -65,6 +71,7 @@ SK_SIM_REAL(int, bind, int fd, const sockaddr* address, socklen_t bytes) {
   Network* const network = Network::current();
   if (!network) return __real_bind(fd, address, bytes);
   if (address->sa_family == AF_INET) return network->bind(fd, v4(address));
+  if (address->sa_family == AF_UNIX) return network->bind_name(fd, name_in(address, bytes));
   return network->bind_any6(fd, ntohs(reinterpret_cast<const sockaddr_in6*>(address)->sin6_port));
 }
 
@@ -82,6 +89,7 @@ SK_SIM_REAL(int, connect, int fd, const sockaddr* address, socklen_t bytes) {
   Network* const network = Network::current();
   if (!network) return __real_connect(fd, address, bytes);
   if (address->sa_family == AF_INET) return network->connect(fd, v4(address));
+  if (address->sa_family == AF_UNIX) return network->connect_name(fd, name_in(address, bytes));
   errno = ENETUNREACH;
   return -1;
 }
@@ -102,6 +110,10 @@ SK_SIM_REAL(int, getsockopt, int fd, int level, int option, void* out, socklen_t
   if (it == nullptr) return -1;
   if (level == SOL_SOCKET && option == SO_ERROR)
     return tell_number(out, bytes, std::exchange(it->error, 0));
+  if (level == SOL_SOCKET && option == SO_PEERCRED) {
+    *static_cast<ucred*>(out) = {.pid = 1, .uid = geteuid(), .gid = getegid()};
+    return 0;
+  }
   errno = ENOPROTOOPT;
   return -1;
 }

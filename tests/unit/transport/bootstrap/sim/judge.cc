@@ -206,10 +206,12 @@ void Judge::check_names(size_t i) {
     for (const int each : *list)
       if (!may_name(i, each, step->ended_ns))
         fault(fmt::format("rank {} names rank {}, which lives and can be reached", rank(i), each));
+  if (step->code == SK_ERR_TIMEOUT && named.absent.empty() && named.gone.empty())
+    fault(fmt::format("rank {} does not say for whom it waited", rank(i)));
   const auto missing = never_there();
   if (!missing || plan_.parts[i].other_secret || plan_.parts[i].world_size != plan_.world_size)
     return;
-  const bool no_hub = missing->front() == 0;
+  const bool no_hub = missing->front() == 0 && !plan_.here;
   if (no_hub ? std::find(named.absent.begin(), named.absent.end(), 0) == named.absent.end()
              : named.absent != *missing)
     fault(fmt::format("rank {} does not name who is missing, and nobody else", rank(i)));
@@ -275,7 +277,7 @@ void Judge::check_survivors() {
   const bool too_long = std::any_of(plan_.cuts.begin(), plan_.cuts.end(), [&](const Cut& cut) {
     return !cut.passes() || comes_ns + 2 * cut.ends_ns + 4 * kS > patience_ns;
   });
-  if (more_die || too_long || !begins(0)) return;
+  if (more_die || too_long || (!begins(0) && !plan_.here)) return;
   for (size_t i = 0; i < plan_.parts.size(); ++i) {
     if (begins(i) && !well(i)) fault(fmt::format("rank {} lives, and is not left", rank(i)));
   }

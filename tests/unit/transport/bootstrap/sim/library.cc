@@ -30,6 +30,7 @@ using sim::Network;
 using sim::planted;
 
 using HostId = Result<std::vector<std::byte>>;
+using Space = Result<std::string>;
 using Poll = Result<int>;
 using Bytes = std::span<const std::byte>;
 
@@ -45,6 +46,12 @@ SK_SIM_REPLACE("_ZN2sk7host_idEv", HostId, host_id, ) {
   Network* const network = Network::current();
   if (!network) return real_host_id();
   return std::vector<std::byte>(16, std::byte(network->process(network->self()).host + 1));
+}
+
+SK_SIM_REPLACE("_ZN2sk13process_spaceB5cxx11Ev", Space, process_space, ) {
+  Network* const network = Network::current();
+  if (!network) return real_process_space();
+  return fmt::format("host {}", network->process(network->self()).host);
 }
 
 // It is of one host alone, and lasts as long as its process.

@@ -20,7 +20,8 @@ std::vector<int> numbers_in(const std::string& list) {
 
 Named named_in(const std::string& sentence) {
   static const std::regex kWho(
-      "ranks? ([0-9][-0-9, ]*) (did not come|came and gave up|is gone|did not take)");
+      "ranks? ([0-9][-0-9, ]*)(?: and [0-9]+ more ranges)? (did not come|came and gave up|is "
+      "gone|did not take)");
   Named named;
   for (std::sregex_iterator it(sentence.begin(), sentence.end(), kWho), end; it != end; ++it) {
     std::vector<int>& list = (*it)[2] == "did not come" ? named.absent : named.gone;

@@ -49,6 +49,7 @@ struct Socket {
   bool open = true;  // Its process has it, or its listener's queue.
   bool bound = false;
   Place local, remote;
+  std::string name;  // Of a socket of its host alone.
   // Of a listener.
   std::deque<int> queue;
   size_t queue_most = 0;
@@ -120,6 +121,9 @@ class Network {
   int socket(int family, int type);
   int bind(int fd, const sockaddr_in& address);
   int bind_any6(int fd, uint16_t port);
+  // Of its host alone: a name that is nowhere in the file system.
+  int bind_name(int fd, const std::string& name);
+  int connect_name(int fd, const std::string& name);
   int listen(int fd, int backlog);
   int accept(int fd);
   int connect(int fd, const sockaddr_in& address);
@@ -151,6 +155,7 @@ class Network {
   void knock(int id);
   void enqueue(int listener, int id);
   int listener_at(int host, Place place);
+  int owner_of(int host, const std::string& name);
   void bring(int id, std::string bytes);
   void end_output(int id);
   void send_reset(int id);
@@ -167,6 +172,7 @@ class Network {
   std::vector<std::vector<bool>> cut_;
   std::vector<std::vector<int64_t>> cut_since_ns_;
   std::vector<int> listeners_;
+  std::map<std::pair<int, std::string>, int> owners_;  // Of names.
   uint16_t next_port_ = 40'000;
   int64_t past_ns_ = 0;  // How often somebody who is killed has asked for the time, in seconds.
 };

@@ -207,6 +207,18 @@ void draw_faults(Draws& draws, Plan& plan) {
   }
 }
 
+void meet_here(Plan& plan) {
+  plan.here = true;
+  plan.hosts = 1;
+  for (Part& part : plan.parts) part.host = 0;
+  plan.cuts.clear();
+  plan.strangers.clear();
+  plan.connects = plan.named = plan.any_address = false;
+  plan.weather.lost_of_1000 = 0;
+  plan.weather.backlog_most = 4096;
+  plan.weather.delay_most_ns = std::min(plan.weather.delay_most_ns, 2 * kMs);
+}
+
 }  // namespace
 
 const char* name_of(Kind kind) {
@@ -237,6 +249,10 @@ Plan draw_plan(uint64_t seed) {
   plan.named = draws.one_of(5) && plan.timeout_ns >= 10 * kS;
   plan.named_at_ns = draws.one_of(2) ? 0 : draws.between(0, 1 * kS);
   plan.any_address = draws.one_of(8);
+  const bool may_be_here = plan.kind == Kind::kCalm || plan.kind == Kind::kAbsent ||
+                           plan.kind == Kind::kDeath || plan.kind == Kind::kCancel ||
+                           plan.kind == Kind::kSurvivors;
+  if (may_be_here && (plan.hosts == 1 || draws.one_of(8))) meet_here(plan);
   // Who has none where it needs one of its own fails, and says so: here it has those.
   for (Pause& pause : plan.pauses) {
     if (!pause.descriptors) continue;
@@ -277,8 +293,9 @@ std::string Plan::text() const {
     out += fmt::format("; {} strangers of kind {} from {} us", stranger.count, int(stranger.kind),
                        stranger.begins_ns / kUs);
   if (meetings > 1) out += fmt::format("; {} meetings{}", meetings, one_name ? " of one name" : "");
-  out += fmt::format("; {} gathers{}{}{}", gathers.size(), connects ? "; hosts connect" : "",
-                     named ? "; by a name" : "", any_address ? "; any address" : "");
+  out += fmt::format("; {} gathers{}{}{}{}", gathers.size(), connects ? "; hosts connect" : "",
+                     named ? "; by a name" : "", here ? "; at this host's names" : "",
+                     any_address ? "; any address" : "");
   return out;
 }
 

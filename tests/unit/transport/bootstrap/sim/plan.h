@@ -82,6 +82,7 @@ struct Plan {
   bool named = false;     // MASTER_ADDR is a name of two addresses, known late.
   int64_t named_at_ns = 0;
   bool any_address = false;  // SK_LISTEN=any.
+  bool here = false;         // All are on one host, and know it: they meet at its names.
 
   std::string text() const;  // One line, for whoever has to understand it.
 };

@@ -18,7 +18,7 @@ uint64_t number_of(const char* variable, uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-constexpr uint64_t kSeeds = 1'000;
+constexpr uint64_t kSeeds = 3'000;
 constexpr int kToldMost = 5;
 
 TEST(Simulation, EverySeedKeepsWhatMustHold) {

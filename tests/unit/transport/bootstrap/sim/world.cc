@@ -42,6 +42,8 @@ class Run {
   Fibers fibers_;
   Network network_;
   const int64_t begin_ns_;
+  const std::string job_ = fmt::format("simulation {:08}", ++runs);
+  static inline uint64_t runs = 0;
   std::vector<int> processes_;  // By part; -1: it never comes.
   Outcome outcome_;
 };
@@ -67,14 +69,20 @@ BootstrapConfig Run::config_of(size_t number) {
   BootstrapConfig config;
   config.kind = SK_BOOTSTRAP_ENV;
   config.timeout_ns = plan_.timeout_ns;
-  const std::map<std::string, std::string> variables = {
+  std::map<std::string, std::string> variables = {
       {"RANK", std::to_string(part.rank)},
       {"WORLD_SIZE", std::to_string(part.world_size)},
       {"MASTER_ADDR", plan_.named ? "hub.example" : "10.0.0.1"},
       {"MASTER_PORT", std::to_string(kPort)},
       {"SK_LISTEN", plan_.any_address ? "any" : "master"},
-      {"SK_JOB_ID", "simulated"},
       {"SK_JOB_SECRET", part.other_secret ? "what others believe in" : "a secret of all tests"}};
+  if (plan_.here) {
+    for (const char* each : {"MASTER_ADDR", "MASTER_PORT", "SK_LISTEN"}) variables.erase(each);
+    variables["LOCAL_RANK"] = variables["RANK"];
+    variables["LOCAL_WORLD_SIZE"] = variables["WORLD_SIZE"];
+  }
+  // How often a job's ranks have met is counted as long as this program lives.
+  variables["SK_JOB_ID"] = job_;
   config.env = [variables](const char* name) -> std::optional<std::string> {
     const auto it = variables.find(name);
     return it == variables.end() ? std::nullopt : std::optional(it->second);
@@ -94,6 +102,8 @@ Status Run::step(size_t number, Step step, const Body& body) {
   done.ended_ns = clock_ns();
   done.code = status.code();
   done.message = status.message();
+  if (const size_t at = done.message.find(job_); at != std::string::npos)
+    done.message.erase(at, job_.size());  // It is of this run, not of the seed.
   return status;
 }
 
