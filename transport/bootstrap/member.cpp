@@ -44,8 +44,7 @@ class MemberBootstrap final : public Bootstrap {
   struct Attempt {
     Status why;
     bool again = false;
-    std::optional<NameState> here =
-        std::nullopt;  // What a name of this host is, where no rank has it.
+    std::optional<NameState> here = {};  // What a name is, where no rank has it.
   };
   // Waits for `events`; false when the time has run out or the creation is cancelled.
   bool wait_ready(int fd, short events, int64_t deadline_ns) const;

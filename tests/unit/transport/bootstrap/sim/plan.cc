@@ -255,6 +255,7 @@ Plan draw_plan(uint64_t seed) {
   if (may_be_here && (plan.hosts == 1 || draws.one_of(8))) meet_here(plan);
   // Who has none where it needs one of its own fails, and says so: here it has those.
   for (Pause& pause : plan.pauses) {
+    if (plan.here) pause.descriptors = false;  // Whoever comes first listens, at all names.
     if (!pause.descriptors) continue;
     const Part& part = plan.parts[pause.part];
     plan.connects = false;
