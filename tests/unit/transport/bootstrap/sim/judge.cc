@@ -33,8 +33,9 @@ class Judge {
     }
     check_success();
     check_survivors();
-    return found_.empty() ? "" : found_ + plan_.text() + "\n" + story();
+    return found_.empty() ? "" : found_ + story();
   }
+  std::string story() const;
 
  private:
   void fault(const std::string& sentence) { found_ += sentence + "\n"; }
@@ -61,7 +62,6 @@ class Judge {
   void check_survivors();
   bool may_name(size_t namer, int rank, int64_t when_ns) const;
   std::optional<std::vector<int>> never_there() const;
-  std::string story() const;
 
   const Plan& plan_;
   const Outcome& outcome_;
@@ -284,7 +284,7 @@ void Judge::check_survivors() {
 }
 
 std::string Judge::story() const {
-  std::string out;
+  std::string out = plan_.text() + "\n";
   for (size_t i = 0; i < plan_.parts.size(); ++i) {
     out += fmt::format("  rank {} on host {}, from {} us:", rank(i), plan_.parts[i].host,
                        log(i).began_ns / kUs);
@@ -303,5 +303,7 @@ std::string Judge::story() const {
 }  // namespace
 
 std::string judge(const Plan& plan, const Outcome& outcome) { return Judge(plan, outcome).all(); }
+
+std::string story(const Plan& plan, const Outcome& outcome) { return Judge(plan, outcome).story(); }
 
 }  // namespace sk::sim

@@ -5,6 +5,7 @@
 // SK_SIM_SEEDS=1 the story is told.
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "tests/unit/transport/bootstrap/sim/judge.h"
@@ -28,6 +29,7 @@ TEST(Simulation, EverySeedKeepsWhatMustHold) {
     const Plan plan = draw_plan(seed);
     const Outcome outcome = run(plan);
     const std::string wrong = judge(plan, outcome);
+    if (wrong.empty() && count == 1) printf("%s", story(plan, outcome).c_str());
     if (wrong.empty()) continue;
     ++told;
     ADD_FAILURE() << "SK_SIM_SEED=" << seed << ":\n" << wrong;
@@ -46,6 +48,34 @@ TEST(Simulation, IsTheSameBySeed) {
         EXPECT_EQ(once.logs[i].steps[k].message, again.logs[i].steps[k].message) << plan.text();
     }
   }
+}
+
+// Rank 1's time is up as the last rank comes: it asks who is missing, and has what it waited for
+// before it has an answer. What it asked must not end the gather in which it is by then.
+TEST(Simulation, AQuestionThatCrossesWhatWasWaitedForIsOver) {
+  constexpr int64_t kTimeoutNs = 10 * kS, kDelayNs = 20 * kMs, kLegs = 5;  // Until one is let in.
+  int crossed = 0;
+  for (int64_t ms = -10; ms <= 10; ++ms) {
+    Plan plan;
+    plan.seed = uint64_t(ms + 11);
+    plan.weather.delay_least_ns = plan.weather.delay_most_ns = kDelayNs;
+    plan.world_size = plan.hosts = 3;
+    plan.timeout_ns = kTimeoutNs;
+    const int64_t last_ns = kTimeoutNs + kDelayNs - kLegs * kDelayNs + ms * kMs;
+    for (const int64_t begins_ns : {1 * kS, int64_t{0}, last_ns}) {
+      Part& part = plan.parts.emplace_back();
+      part.rank = part.host = int(plan.parts.size()) - 1;
+      part.begins_ns = begins_ns;
+      part.world_size = 3;
+    }
+    plan.gathers.push_back({.bytes = 8, .timeout_ns = kTimeoutNs});
+    const Outcome outcome = run(plan);
+    const Step& met = outcome.logs[1].steps.front();
+    if (met.code != SK_OK || met.ended_ns <= kTimeoutNs) continue;
+    ++crossed;
+    EXPECT_EQ(judge(plan, outcome), "");
+  }
+  EXPECT_GT(crossed, 0);
 }
 
 }  // namespace
