@@ -1,83 +1,16 @@
-// The rank at which a job that meets by environment meets: it listens until every member is there,
-// then only carries their all-gathers. All waiting is one poll() loop in the caller's thread.
-//
-// Where those meet that are left of ranks which have met before, it alone says who is: all others
-// see it by the zeros that it gives for the rest.
-#include <poll.h>
-
-#include <algorithm>
+// Until every member is there.
+#include "transport/bootstrap/hub.h"
 
 #include "lib/base/descriptors.h"
-#include "transport/bootstrap/hub_door.h"
-#include "transport/bootstrap/kinds.h"
-#include "transport/bootstrap/port.h"
 #include "transport/bootstrap/wait_notice.h"
-#include "transport/bootstrap/wire.h"
 
 namespace sk {
 namespace {
 
-constexpr int64_t kTickNs = 100'000'000;  // Between progress reports.
-constexpr int64_t kFarewellNs = 200'000'000;
 constexpr int64_t kTellNs = 5'000'000'000;  // For those who come too late to hear the farewell.
 constexpr uint64_t kDescriptorsOfStrangers = 64;
 
-bool any(const std::vector<bool>& flags) {
-  return std::find(flags.begin(), flags.end(), true) != flags.end();
-}
-
-class HubBootstrap final : public Bootstrap {
- public:
-  HubBootstrap(const JobEnv& job, const BootstrapConfig& config)
-      : Bootstrap(job.rank, job.world_size, config.cancel),
-        job_(job),
-        config_(config),
-        members_(size_t(job.world_size)),
-        came_(size_t(job.world_size)),
-        left_out_(size_t(job.world_size)) {}
-
-  // Closes `port` when all are there.
-  Status meet(std::unique_ptr<Port> port, int64_t timeout_ns, int64_t deadline_ns);
-  Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
-                                           int64_t timeout_ns) override;
-  void add_polls(std::vector<pollfd>& polls) const override;
-  Status news() override;
-
- private:
-  // Meeting.
-  Status wait_for_members(HubDoor& door, const Port& port, int64_t deadline_ns);
-  void hear_members();
-  void look_who_is_gone();
-  Status make_room();
-  void tell_whoever_comes(HubDoor& door, const Port& port, const Status& why, int64_t deadline_ns);
-  HubDoor::Place place_of(uint32_t rank) const;
-  void admit(const MemberHello& hello, Channel channel);
-  Status late(const HubDoor& door, int64_t timeout_ns) const;
-
-  // Gathering.
-  Status collect(std::vector<std::string>& parts, std::vector<bool>& missing, int64_t deadline_ns);
-  Status hear_member(size_t rank, std::vector<std::string>& parts, std::vector<bool>& missing);
-  Status send_whole(std::span<const std::byte> whole, int64_t deadline_ns);
-  Status lost_while_sending(size_t rank, const Status& why);
-  Status end_with(Status status);
-
-  void report_progress(const std::string& text);
-  std::vector<bool> missing_members() const;
-  std::string absent() const { return absent_list(missing_members(), came_); }
-  Status flush(int64_t deadline_ns, const Cancel& cancel);
-
-  JobEnv job_;
-  const BootstrapConfig config_;
-  std::vector<std::optional<Channel>> members_;  // This rank's own place stays empty.
-  std::vector<bool> came_;                       // Also those that have gone again.
-  std::vector<bool> left_out_;                   // Not waited for, and not let in any more.
-  std::vector<std::byte> host_ids_;
-  std::string last_progress_;
-  int64_t next_progress_ns_ = 0;
-  int64_t next_look_ns_ = 0;
-  int64_t patience_ends_ns_ = 0;  // With those who are unreachable.
-  Status failure_;
-};
+}  // namespace
 
 Status HubBootstrap::meet(std::unique_ptr<Port> port, int64_t timeout_ns, int64_t deadline_ns) {
   SK_ASSIGN_OR_RETURN(const std::vector<std::byte> host, host_id());
@@ -159,7 +92,7 @@ void HubBootstrap::hear_members() {
   for (size_t r = 0; r < members_.size(); ++r) {
     if (!members_[r]) continue;
     const bool here = members_[r]->pump().ok();
-    const Result<std::optional<Frame>> frame = members_[r]->take_frame(0);
+    const Result<std::optional<Frame>> frame = members_[r]->take_frame(sizeof(WhoAsks));
     if (frame.ok() && frame.value() && (*frame.value()).kind == FrameKind::kWho)
       asking.push_back(r);
     if (!here || !frame.ok()) members_[r].reset();
@@ -221,185 +154,6 @@ std::vector<bool> HubBootstrap::missing_members() const {
     missing[r] = int(r) != rank() && !members_[r] && !left_out_[r];
   return missing;
 }
-
-// Members whose own time runs out can then name who was missing. Rarely: it is n messages each.
-void HubBootstrap::report_progress(const std::string& text) {
-  const int64_t now_ns = bootstrap_clock_ns();
-  if (now_ns < next_progress_ns_ || text == last_progress_) return;
-  next_progress_ns_ = now_ns + kTickNs;
-  for (auto& member : members_) {
-    // A failed send shows again when the member is read.
-    if (member && !member->put_frame(FrameKind::kProgress, 0, as_bytes(text)).ok()) continue;
-  }
-  last_progress_ = text;
-}
-
-Result<std::vector<std::byte>> HubBootstrap::allgather(std::span<const std::byte> mine,
-                                                       int64_t timeout_ns) {
-  if (!failure_.ok()) return failure_.clone();
-  if (mine.size() > kPartBytesMax) {
-    return error(SK_ERR_INVALID_ARGUMENT, "{} bytes to gather: at most {} are allowed", mine.size(),
-                 kPartBytesMax);
-  }
-  const int64_t deadline_ns = bootstrap_clock_ns() + timeout_ns;
-  const size_t own = size_t(rank());
-  std::vector<std::string> parts(members_.size());
-  parts[own].assign(reinterpret_cast<const char*>(mine.data()), mine.size());
-  std::vector<bool> missing = left_out_;
-  missing.flip();
-  missing[own] = false;
-  for (size_t r = 0; r < parts.size(); ++r)
-    if (left_out_[r]) parts[r].assign(mine.size(), '\0');
-  Status collected = collect(parts, missing, deadline_ns);
-  if (collected.ok() && any(missing)) {
-    collected = error(SK_ERR_TIMEOUT, "{} did not come to the all-gather within {} ms",
-                      rank_list(missing), timeout_ns / 1'000'000);
-  }
-  if (!collected.ok()) return end_with(std::move(collected));
-  std::vector<std::byte> whole;
-  for (const std::string& part : parts) {
-    const auto bytes = as_bytes(part);
-    whole.insert(whole.end(), bytes.begin(), bytes.end());
-  }
-  SK_RETURN_IF_ERROR(send_whole(whole, deadline_ns));
-  return whole;
-}
-
-void HubBootstrap::add_polls(std::vector<pollfd>& polls) const {
-  for (const auto& member : members_)
-    if (member) polls.push_back({member->fd(), member->wanted_events(), 0});
-}
-
-// What members say stays for the next gather: they may be in it already.
-Status HubBootstrap::news() {
-  if (!failure_.ok()) return failure_.clone();
-  for (size_t r = 0; r < members_.size(); ++r) {
-    if (!members_[r]) continue;
-    const Status pumped = members_[r]->pump();
-    if (pumped.ok()) continue;
-    return end_with(error(SK_ERR_PEER_LOST, "rank {} is gone: {}", r, pumped.message()));
-  }
-  return {};
-}
-
-// Returns when no part is missing or the time has run out.
-Status HubBootstrap::collect(std::vector<std::string>& parts, std::vector<bool>& missing,
-                             int64_t deadline_ns) {
-  for (size_t r = 0; r < members_.size(); ++r) {
-    if (members_[r]) SK_RETURN_IF_ERROR(hear_member(r, parts, missing));
-    if (missing[r] && !members_[r]) return error(SK_ERR_PEER_LOST, "rank {} is gone", r);
-  }
-  while (any(missing)) {
-    std::vector<pollfd> polls;
-    std::vector<size_t> ranks;
-    for (size_t r = 0; r < members_.size(); ++r) {
-      if (!members_[r]) continue;
-      polls.push_back({members_[r]->fd(), members_[r]->wanted_events(), 0});
-      ranks.push_back(r);
-    }
-    const int64_t now_ns = bootstrap_clock_ns();
-    if (now_ns >= deadline_ns) return {};
-    SK_ASSIGN_OR_RETURN(const int ready,
-                        cancel().poll(polls, std::min(kTickNs, deadline_ns - now_ns)));
-    for (size_t i = 0; i < polls.size(); ++i) {
-      if (polls[i].revents != 0) SK_RETURN_IF_ERROR(hear_member(ranks[i], parts, missing));
-    }
-    // Only where somebody is late.
-    if (ready == 0) report_progress(rank_list(missing) + " did not come to the all-gather");
-  }
-  return {};
-}
-
-Status HubBootstrap::hear_member(size_t rank, std::vector<std::string>& parts,
-                                 std::vector<bool>& missing) {
-  Channel& member = *members_[rank];
-  const Status pumped = member.pump();
-  SK_ASSIGN_OR_RETURN(std::optional<Frame> frame, member.take_frame(kPartBytesMax));
-  // Of those that are left, one that has given its part keeps it from nobody: the next step misses
-  // it.
-  if (!frame && !pumped.ok() && config_.gone && !missing[rank]) {
-    members_[rank].reset();
-    return {};
-  }
-  if (!frame) {
-    return pumped.ok() ? Status()
-                       : error(SK_ERR_PEER_LOST, "rank {} is gone: {}", rank, pumped.message());
-  }
-  // It leaves now, so nobody can have the whole any more.
-  if (frame->kind == FrameKind::kWho) {
-    return error(SK_ERR_TIMEOUT, "{} did not come to the all-gather within {} ms",
-                 rank_list(missing), frame->code);
-  }
-  if (frame->kind != FrameKind::kPart || !missing[rank]) {
-    return error(SK_ERR_TRANSPORT, "rank {} sent a frame of kind {}", rank, uint32_t(frame->kind));
-  }
-  const std::string& own = parts[size_t(this->rank())];
-  if (frame->payload.size() != own.size()) {
-    return error(SK_ERR_DESYNC, "rank {} gathers {} bytes where rank {} gathers {}", rank,
-                 frame->payload.size(), this->rank(), own.size());
-  }
-  parts[rank] = std::move(frame->payload);
-  missing[rank] = false;
-  return {};
-}
-
-// Where ranks go on without others, one that ends behind its part must not keep the whole from
-// some of those that are left: they would go apart. Its end shows in what comes next.
-Status HubBootstrap::send_whole(std::span<const std::byte> whole, int64_t deadline_ns) {
-  Status sent;
-  for (size_t r = 0; r < members_.size() && sent.ok(); ++r) {
-    if (!members_[r]) continue;
-    sent = members_[r]->put_frame(FrameKind::kWhole, 0, whole);
-    if (!sent.ok()) sent = lost_while_sending(r, sent);
-  }
-  if (sent.ok()) sent = flush(deadline_ns, cancel());
-  return sent.ok() ? Status() : end_with(std::move(sent));
-}
-
-Status HubBootstrap::lost_while_sending(size_t rank, const Status& why) {
-  if (!config_.gone) return error(SK_ERR_PEER_LOST, "rank {} is gone: {}", rank, why.message());
-  members_[rank].reset();
-  return {};
-}
-
-// Sends what is left in buffers: nobody else does once the caller has gone on.
-Status HubBootstrap::flush(int64_t deadline_ns, const Cancel& cancel) {
-  while (true) {
-    std::vector<pollfd> polls;
-    std::vector<bool> waiting(members_.size());
-    for (size_t r = 0; r < members_.size(); ++r) {
-      if (!members_[r] || !members_[r]->has_output()) continue;
-      const Status sent = members_[r]->pump_output();
-      if (!sent.ok()) SK_RETURN_IF_ERROR(lost_while_sending(r, sent));
-      if (!members_[r] || !members_[r]->has_output()) continue;
-      waiting[r] = true;
-      polls.push_back({members_[r]->fd(), POLLOUT, 0});
-    }
-    if (polls.empty()) return {};
-    const int64_t now_ns = bootstrap_clock_ns();
-    if (now_ns >= deadline_ns) {
-      return error(SK_ERR_TIMEOUT, "{} did not take what was gathered", rank_list(waiting));
-    }
-    SK_ASSIGN_OR_RETURN([[maybe_unused]] const int ready,
-                        cancel.poll(polls, std::min(kTickNs, deadline_ns - now_ns)));
-  }
-}
-
-// Every member hears the same sentence, as far as it can still be reached in a moment; also that
-// of a creation that was cancelled.
-Status HubBootstrap::end_with(Status status) {
-  for (auto& member : members_) {
-    if (!member) continue;
-    if (!member->put_frame(FrameKind::kError, status.code(), as_bytes(status.message())).ok()) {
-      member.reset();
-    }
-  }
-  const Status farewell = flush(bootstrap_clock_ns() + kFarewellNs, Cancel::never());
-  failure_ = farewell.ok() || status.code() != SK_OK ? std::move(status) : farewell.clone();
-  return failure_.clone();
-}
-
-}  // namespace
 
 BootstrapResult make_hub_bootstrap(const JobEnv& job, const BootstrapConfig& config,
                                    std::unique_ptr<Port> port, int64_t deadline_ns) {

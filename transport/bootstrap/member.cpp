@@ -44,8 +44,7 @@ class MemberBootstrap final : public Bootstrap {
   struct Attempt {
     Status why;
     bool again = false;
-    std::optional<NameState> here =
-        std::nullopt;  // What a name of this host is, where no rank has it.
+    std::optional<NameState> here = {};  // What a name is, where no rank has it.
   };
   // Waits for `events`; false when the time has run out or the creation is cancelled.
   bool wait_ready(int fd, short events, int64_t deadline_ns) const;
@@ -69,6 +68,7 @@ class MemberBootstrap final : public Bootstrap {
   std::string absent_;     // Who is waited for, as the hub said last.
   bool told_ = false;      // It said so in this step,
   bool answered_ = false;  // because this rank asked.
+  WhoAsks asks_;
   int64_t taken_since_ns_ = 0;
   Status failure_;
 };
@@ -350,9 +350,11 @@ Result<std::vector<std::byte>> MemberBootstrap::receive_whole(size_t bytes, int6
   bool asked = false;
   while (true) {
     const Status pumped = hub_->pump();
-    SK_ASSIGN_OR_RETURN(std::optional<std::vector<std::byte>> whole, take_whole(bytes, pumped));
+    // Who asks may meet the end of the hub's own time: that it goes then is not why this one ends.
+    SK_ASSIGN_OR_RETURN(std::optional<std::vector<std::byte>> whole,
+                        take_whole(bytes, asked ? Status() : pumped.clone()));
     if (whole) return std::move(*whole);
-    const bool over = asked && answered_;
+    const bool over = asked && (answered_ || !pumped.ok());
     if (!over && wait_ready(hub_->fd(), hub_->wanted_events(), deadline_ns)) continue;
     SK_RETURN_IF_ERROR(cancel().status());
     const int64_t timeout_ms = timeout_ns / 1'000'000;
@@ -366,10 +368,12 @@ Result<std::vector<std::byte>> MemberBootstrap::receive_whole(size_t bytes, int6
           hub_rank_, timeout_ms, absent_);
     }
     asked = true;
+    answered_ = false;
     deadline_ns = bootstrap_clock_ns() + kLastWordNs;
     const auto told_ms = int32_t(std::min<int64_t>(timeout_ms, INT32_MAX));
     // Where it cannot be sent, what the hub said before is read next.
-    [[maybe_unused]] const Status sent = hub_->put_frame(FrameKind::kWho, told_ms, {});
+    [[maybe_unused]] const Status sent =
+        hub_->put_frame(FrameKind::kWho, told_ms, std::as_bytes(std::span(&asks_, 1)));
   }
 }
 
@@ -386,6 +390,7 @@ Result<std::optional<std::vector<std::byte>>> MemberBootstrap::take_whole(size_t
     } else if (frame->kind == FrameKind::kError && frame->code != SK_OK) {
       return Status(frame->code, frame->payload.substr(0, 4096));
     } else if (frame->kind == FrameKind::kWhole && frame->payload.size() == bytes) {
+      ++asks_.wholes;
       const auto data = as_bytes(frame->payload);
       return std::optional<std::vector<std::byte>>(std::in_place, data.begin(), data.end());
     } else {

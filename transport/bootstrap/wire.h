@@ -22,7 +22,7 @@ namespace sk {
 
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
-inline constexpr std::array<char, 8> kMagic = {'s', 'k', 'b', 'o', 'o', 't', '0', '2'};
+inline constexpr std::array<char, 8> kMagic = {'s', 'k', 'b', 'o', 'o', 't', '0', '3'};
 inline constexpr uint64_t kPartBytesMax = 16u << 20;
 inline constexpr uint64_t kWholeBytesMax = 1u << 30;
 
@@ -87,7 +87,13 @@ enum class FrameKind : uint32_t {
   kWhole = 2,     // Hub: all blobs in rank order.
   kError = 3,     // Hub: `code` and the sentence.
   kProgress = 4,  // Hub: which ranks are still missing, for a member's own sentence.
-  kWho = 5,       // Member: its time is up, which are missing now?
+  kWho = 5,       // Member: its time is up, which are missing now? WhoAsks.
+};
+
+// Of a question: how often its member has had the whole. It may cross with the next one, and then
+// its time was not up: what it asked is over.
+struct WhoAsks {
+  uint32_t wholes = 0;
 };
 
 struct Frame {

@@ -137,7 +137,7 @@ TEST_F(Flood, HellosThatWereOverheardElsewhereKeepNobodyOut) {
   alarm(120);
   std::deque<int> open;
   std::string words(1 << 20, 'x');
-  words.replace(0, 8, "skboot02");
+  words.replace(0, 8, "skboot03");
   for (int i = 0;; ++i) {
     const int fd = dial(port);
     if (fd < 0) continue;

@@ -207,7 +207,7 @@ TEST(BootstrapTrust, GarbageAtThePortIsIgnored) {
     std::string bytes(random() % 400, '\0');
     for (char& c : bytes) c = char(random());
     if (i % 3 == 0) {  // As far as the magic it is a rank.
-      bytes.replace(0, 8, "skboot02");
+      bytes.replace(0, 8, "skboot03");
     }
     if (!bytes.empty()) send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (i % 2 == 0) {
