@@ -26,8 +26,8 @@ REGISTERS_MAX = 65536 // THREADS
 
 # No kernel of ours: local memory, by whatever name.
 FORBIDDEN = re.compile(r"^(LDL|STL)\b")
-# Every interpreter: an acquire, a release and its add, at the scope of the GPU that ranks share; and
-# a look at the host's abort word, and a verdict's release to the host, at the machine's.
+# Every interpreter: an acquire, a release and its add, at the scope of the GPU that ranks share; a
+# look at the host's abort word and a verdict's release to the host, at the machine's.
 SIGNALS = (
     r"^LDG\.E\.64\.STRONG\.GPU$", r"^REDG?\.E\.ADD\.64\.STRONG\.GPU$", r"^MEMBAR\..*GPU$",
     r"^LDG\.E\.STRONG\.SYS$", r"^MEMBAR\..*SYS$",
