@@ -109,11 +109,11 @@ SK_SIM_REPLACE("_ZNK2sk6Cancel4pollERSt6vectorI6pollfdSaIS2_EEl", Poll, poll, co
 
 SK_SIM_REPLACE(
     "_ZN2sk24make_survivors_bootstrapESt10unique_ptrINS_9BootstrapESt14default_deleteIS1_EERKNS_"
-    "15BootstrapConfigE",
-    BootstrapResult, make_survivors, std::unique_ptr<Bootstrap> all,
-    const BootstrapConfig& config) {
+    "15BootstrapConfigEl",
+    BootstrapResult, make_survivors, std::unique_ptr<Bootstrap> all, const BootstrapConfig& config,
+    int64_t timeout_ns) {
   if (planted == Bug::kLeftCountedAlone && all->rank() == all->world_size() - 1) return all;
-  return real_make_survivors(std::move(all), config);
+  return real_make_survivors(std::move(all), config, timeout_ns);
 }
 
 }  // namespace sk
