@@ -38,6 +38,19 @@ def test_ranks_of_two_hosts_are_one_world(by: str) -> None:
         assert hosts.stats()["h1", "h0"]["delivered"] > 0
 
 
+def test_bridges_that_join_nothing_hide_no_address() -> None:
+    """Eight of IPv4 come before the one that works, and no more than eight are told."""
+    with Hosts(2) as hosts:
+        for host in hosts:
+            host.run(["ip", "addr", "del", f"{host.ip4}/24", "dev", "sk0"])
+            for number in range(8):
+                name = f"same{number}"
+                host.run(["ip", "link", "add", "name", name, "type", "bridge"])
+                host.run(["ip", "addr", "add", f"172.{17 + number}.0.1/16", "dev", name])
+                host.run(["ip", "link", "set", name, "up"])
+        assert Ranks(list(hosts), master=hosts[0].ip6).said() == ["SK_OK"] * 2
+
+
 @pytest.mark.parametrize(
     ("tls", "words"), [("1", "shm and tcp within TLS"), ("0", "shm and tcp, not encrypted")]
 )

@@ -30,6 +30,8 @@ enum class Gone {
   kYes,
 };
 
+struct Address;
+
 class Bootstrap {
  public:
   virtual ~Bootstrap() = default;
@@ -55,6 +57,9 @@ class Bootstrap {
   virtual void leave_out(std::span<const int> /*ranks*/) {}
   // Watched by every wait until the communicator stands, also by those of others.
   const Cancel& cancel() const { return cancel_ != nullptr ? *cancel_ : Cancel::never(); }
+
+  // An address of this host, to which others have a connection; false: none is known.
+  virtual bool proven_address(Address& /*out*/) const { return false; }
 
   // Gathers equally sized blobs in rank order: world_size * mine.size() bytes. SK_ERR_TIMEOUT names
   // the ranks that did not come, SK_ERR_DESYNC the rank whose blob has another size,

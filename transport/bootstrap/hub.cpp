@@ -120,6 +120,11 @@ void HubBootstrap::look_who_is_gone() {
   }
 }
 
+bool HubBootstrap::proven_address(Address& out) const {
+  const auto here = std::ranges::find_if(members_, [](const auto& member) { return bool(member); });
+  return here != members_.end() && (*here)->own_address(out);
+}
+
 HubDoor::Place HubBootstrap::place_of(uint32_t rank) const {
   if (left_out_[rank]) return HubDoor::Place::kLeftOut;
   return members_[rank] ? HubDoor::Place::kTaken : HubDoor::Place::kFree;

@@ -38,6 +38,7 @@ class HubBootstrap final : public Bootstrap {
   Status meet(std::unique_ptr<Port> port, int64_t timeout_ns, int64_t deadline_ns);
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
                                            int64_t timeout_ns) override;
+  bool proven_address(Address& out) const override;
   void add_polls(std::vector<pollfd>& polls) const override;
   Status news() override;
 

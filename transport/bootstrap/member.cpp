@@ -36,6 +36,7 @@ class MemberBootstrap final : public Bootstrap {
   Result<bool> meet(int64_t timeout_ns, int64_t deadline_ns, Found* found);
   Result<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
                                            int64_t timeout_ns) override;
+  bool proven_address(Address& out) const override { return hub_ && hub_->own_address(out); }
   void add_polls(std::vector<pollfd>& polls) const override;
   Status news() override;
 

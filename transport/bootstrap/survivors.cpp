@@ -51,6 +51,7 @@ class SurvivorsBootstrap final : public Bootstrap {
     return out;
   }
 
+  bool proven_address(Address& out) const override { return all_->proven_address(out); }
   void add_polls(std::vector<pollfd>& polls) const override { all_->add_polls(polls); }
   Status news() override { return all_->news(); }
 

@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "transport/bootstrap/address.h"
+
 namespace sk {
 namespace {
 
@@ -101,6 +103,12 @@ void Channel::end_with_its_host(int silence_s) {
   set(IPPROTO_TCP, TCP_KEEPIDLE, kAskS);
   set(IPPROTO_TCP, TCP_KEEPINTVL, kAskS);
   set(IPPROTO_TCP, TCP_USER_TIMEOUT, 1000 * silence_s);
+}
+
+bool Channel::own_address(Address& out) const {
+  out.bytes = sizeof(out.storage);
+  return getsockname(fd_, reinterpret_cast<sockaddr*>(&out.storage), &out.bytes) == 0 &&
+         (out.family() == AF_INET || out.family() == AF_INET6);
 }
 
 short Channel::wanted_events() const { return short(POLLIN | (has_output() ? POLLOUT : 0)); }

@@ -123,8 +123,11 @@ Status Connector::prepare(Offer& offer) {
   offer.wrapped = config_.wrap ? 1 : 0;
   SK_RETURN_IF_ERROR(fill_random(offer.nonce));
   SK_ASSIGN_OR_RETURN(const auto ports, port_range(config_.ports));
-  SK_ASSIGN_OR_RETURN(const std::vector<Address> addresses,
-                      own_addresses(config_.networks, kAddressesMax));
+  Address proven;
+  const bool is_proven = bootstrap_.proven_address(proven);
+  SK_ASSIGN_OR_RETURN(
+      const std::vector<Address> addresses,
+      own_addresses(config_.networks, kAddressesMax, is_proven ? &proven : nullptr));
   Status refused;
   for (const Address& address : addresses) {
     Address bound;

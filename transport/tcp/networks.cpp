@@ -50,9 +50,7 @@ Result<std::vector<Own>> all_addresses() {
     if (!is_link_local(own.address)) all.push_back(std::move(own));
   }
   freeifaddrs(list);
-  std::stable_sort(all.begin(), all.end(), [](const Own& a, const Own& b) {
-    return a.address.family() == AF_INET && b.address.family() != AF_INET;
-  });
+  std::ranges::stable_sort(all, {}, [](const Own& own) { return own.address.family() != AF_INET; });
   return all;
 }
 
@@ -108,8 +106,13 @@ std::vector<std::string> split(const std::string& text) {
 
 }  // namespace
 
-Result<std::vector<Address>> own_addresses(const std::string& wanted, size_t most) {
-  SK_ASSIGN_OR_RETURN(const std::vector<Own> all, all_addresses());
+Result<std::vector<Address>> own_addresses(const std::string& wanted, size_t most,
+                                           const Address* proven) {
+  SK_ASSIGN_OR_RETURN(std::vector<Own> all, all_addresses());
+  std::ranges::stable_partition(all, [&](const Own& own) {
+    return proven != nullptr && own.address.family() == proven->family() &&
+           std::ranges::equal(bits_of(own.address), bits_of(*proven));
+  });
   std::vector<Address> chosen;
   const auto add = [&](const Address& address) {
     if (chosen.size() < most && std::find(chosen.begin(), chosen.end(), address) == chosen.end())

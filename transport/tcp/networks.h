@@ -11,9 +11,10 @@
 namespace sk::tcp {
 
 // `wanted`: interfaces and networks by commas ("eth0,10.1.0.0/16,fd00::/8"), as SK_NET has them,
-// whose addresses come in that order. "": all but loopback and link-local ones, IPv4 first.
-// At most `most`.
-Result<std::vector<Address>> own_addresses(const std::string& wanted, size_t most);
+// whose addresses come in that order. "": all but loopback and link-local ones, IPv4 first. Before
+// all that are as good the one of `proven`, whatever its port. At most `most`.
+Result<std::vector<Address>> own_addresses(const std::string& wanted, size_t most,
+                                           const Address* proven = nullptr);
 
 // "LOW-HIGH", as SK_PORT_RANGE has it; {0, 0} where that is "".
 Result<std::pair<int, int>> port_range(const std::string& text);
