@@ -113,10 +113,11 @@ SK_NODISCARD SK_API sk_status sk_comm_create(sk_context* context, const sk_comm_
  *  `comm`, `waiting` and its user included. `comm` stays, and its owner frees it.
  *
  *  `timeout_ms`: the longest wait for the others, from 0 to 2^40; 0 is the communicator's timeout.
- *  Who is alive and does not come is waited for that long, and named. Who dies meanwhile is left
- *  out, too. On several hosts ranks meet at the address of the launcher's rank 0, without which
- *  they cannot. While it waits the ranks in sentences are the launcher's. sk_comm_abort() of `comm`
- *  ends it on this rank, and so does what ends sk_comm_create() in a session.
+ *  Who is alive and does not come is waited for that long, and named; once all have come, hosts
+ *  have ten seconds more to connect, at most. Who dies meanwhile is left out, too. On several hosts
+ * ranks meet at the address of the launcher's rank 0, without which they cannot. While it waits the
+ * ranks in sentences are the launcher's. sk_comm_abort() of `comm` ends it on this rank, and so
+ * does what ends sk_comm_create() in a session.
  *  @return as sk_comm_create(); SK_ERR_UNSUPPORTED also where `comm` was made with
  *          SK_BOOTSTRAP_THREADS or SK_BOOTSTRAP_CALLBACK, is of a GPU, or where rank 0 of several
  *          hosts is gone; SK_ERR_TRANSPORT where the others have gone on without this rank, whose

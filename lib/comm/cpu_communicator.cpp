@@ -19,6 +19,7 @@ namespace sk {
 namespace {
 
 constexpr uint64_t kPage = 4096;
+constexpr int64_t kToConnectNs = 10'000'000'000;
 
 RankFacts facts_of(const Communicator::Config& config, const Backend& backend,
                    uint32_t world_size) {
@@ -72,8 +73,11 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::create(const Config& conf
 Result<std::unique_ptr<Communicator>> CpuCommunicator::meet(const Config& config,
                                                             const Backend& backend,
                                                             record::CommRecord& record) {
-  const int64_t deadline_ns = bootstrap_clock_ns() + config.bootstrap.timeout_ns;
+  const int64_t timeout_ns = config.bootstrap.timeout_ns;
+  int64_t deadline_ns = bootstrap_clock_ns() + timeout_ns;
   SK_ASSIGN_OR_RETURN(std::unique_ptr<Bootstrap> bootstrap, make_bootstrap(config.bootstrap));
+  // The last may have come at the end of the time, and hosts have still to connect.
+  deadline_ns = std::max(deadline_ns, bootstrap_clock_ns() + std::min(timeout_ns, kToConnectNs));
   CommLog log(config.log, *bootstrap);
   log.meeting(config.bootstrap, *bootstrap);
   const uint32_t world_size = uint32_t(bootstrap->world_size());

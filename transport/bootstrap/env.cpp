@@ -3,12 +3,9 @@
 #include <openssl/sha.h>
 
 #include <algorithm>
-#include <charconv>
 
 namespace sk {
 namespace {
-
-constexpr int kSilenceMostS = 600;
 
 std::array<std::byte, 16> short_hash(const std::string& text) {
   unsigned char digest[SHA256_DIGEST_LENGTH];
@@ -39,11 +36,6 @@ Status read_place(const EnvLookup& env, JobEnv& job) {
   job.port_variable = env("SK_MASTER_PORT") ? "SK_MASTER_PORT" : "MASTER_PORT";
   SK_ASSIGN_OR_RETURN(job.port, read_number(env, job.port_variable.c_str(), 1, 65535));
   SK_ASSIGN_OR_RETURN(job.any_address, listens_anywhere(env));
-  // What makes no sense is refused where hosts connect.
-  const std::string silence = env("SK_NET_SILENCE_S").value_or("");
-  int seconds = 0;
-  std::from_chars(silence.data(), silence.data() + silence.size(), seconds);
-  job.silence_s = std::clamp(seconds, job.silence_s, kSilenceMostS);
   // Else rank 0 alone would hear of it, and the others wait for it until their time is up.
   if (job.port_variable == "MASTER_PORT" && env("TORCHELASTIC_USE_AGENT_STORE") == "True") {
     return error(SK_ERR_INVALID_ARGUMENT,

@@ -23,10 +23,9 @@ struct JobEnv {
   std::string rank_variable, world_size_variable;  // What said so, for sentences.
   std::string address;                             // Where rank 0 listens.
   int port = 0;
-  std::string port_variable;  // The one `port` came from, for sentences.
-  bool any_address = false;   // SK_LISTEN=any.
-  int silence_s = 15;         // After which a member or rank 0 is gone; SK_NET_SILENCE_S if more.
-  std::string secret;         // Empty: none was given.
+  std::string port_variable;         // The one `port` came from, for sentences.
+  bool any_address = false;          // SK_LISTEN=any.
+  std::string secret;                // Empty: none was given.
   std::array<std::byte, 16> job{};   // Equal for the ranks of one start of one job.
   std::array<std::byte, 16> name{};  // Of the communicator.
   uint64_t meetings = 0;             // On one host: of this name that this rank had before.

@@ -2,6 +2,7 @@
 #include "transport/bootstrap/hub.h"
 
 #include "lib/base/descriptors.h"
+#include "transport/bootstrap/address.h"
 #include "transport/bootstrap/wait_notice.h"
 
 namespace sk {
@@ -121,8 +122,9 @@ void HubBootstrap::look_who_is_gone() {
 }
 
 bool HubBootstrap::proven_address(Address& out) const {
-  const auto here = std::ranges::find_if(members_, [](const auto& member) { return bool(member); });
-  return here != members_.end() && (*here)->own_address(out);
+  return std::ranges::any_of(members_, [&](const auto& member) {
+    return member && member->own_address(out) && !out.loopback();
+  });
 }
 
 HubDoor::Place HubBootstrap::place_of(uint32_t rank) const {
@@ -139,7 +141,6 @@ void HubBootstrap::admit(const MemberHello& hello, Channel channel) {
     return;
   }
   std::copy(hello.host.begin(), hello.host.end(), &host_ids_[hello.rank * hello.host.size()]);
-  channel.end_with_its_host(job_.silence_s);
   members_[hello.rank].emplace(std::move(channel));
   last_progress_.clear();  // The newcomer has not heard it.
 }

@@ -228,7 +228,6 @@ MemberBootstrap::Attempt MemberBootstrap::try_join(const Address& address, int64
   const int64_t until_ns = std::min(deadline_ns, bootstrap_clock_ns() + kAnswerNs);
   Attempt attempt = prove(*channel, hello, until_ns);
   if (!attempt.why.ok()) return attempt;
-  channel->end_with_its_host(job_.silence_s);
   hub_.emplace(std::move(*channel));
   return attempt;
 }
@@ -387,7 +386,7 @@ Result<std::optional<std::vector<std::byte>>> MemberBootstrap::take_whole(size_t
     if (frame->kind == FrameKind::kProgress) {
       absent_ = frame->payload.substr(0, 4096);
       told_ = true;
-      answered_ = frame->code != 0;
+      answered_ = answered_ || frame->code != 0;
     } else if (frame->kind == FrameKind::kError && frame->code != SK_OK) {
       return Status(frame->code, frame->payload.substr(0, 4096));
     } else if (frame->kind == FrameKind::kWhole && frame->payload.size() == bytes) {

@@ -16,7 +16,6 @@
 namespace sk {
 namespace {
 
-constexpr int kAskS = 2;                      // Between two looks at an idle host.
 constexpr uint32_t kFrameMagic = 0x316b6673;  // "sfk1"
 
 struct FrameHeader {
@@ -91,18 +90,6 @@ Channel::~Channel() {
 void Channel::send_at_once() {
   const int on = 1;
   setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-}
-
-// A host that has gone says nothing. Where nothing is under way the kernel asks; what is under way
-// and unanswered for so long, or finds no room at a process that is stopped, is given up, too.
-void Channel::end_with_its_host(int silence_s) {
-  const auto set = [&](int level, int option, int value) {
-    setsockopt(fd_, level, option, &value, sizeof(value));
-  };
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, kAskS);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, kAskS);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 1000 * silence_s);
 }
 
 bool Channel::own_address(Address& out) const {

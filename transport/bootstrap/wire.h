@@ -112,8 +112,7 @@ class Channel {
 
   int fd() const { return fd_; }
   void send_at_once();  // A gather is one small message each way: not to be held back for more.
-  bool own_address(Address& out) const;   // False of what is no network.
-  void end_with_its_host(int silence_s);  // Of TCP: when its host has been silent for so long.
+  bool own_address(Address& out) const;  // False of what is no network.
   short wanted_events() const;
   bool has_output() const { return out_at_ < out_.size(); }
   size_t input_bytes() const { return in_.size(); }

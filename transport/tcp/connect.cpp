@@ -108,6 +108,7 @@ class Connector {
   std::vector<SocketPtr> listeners_;
   std::vector<Met> met_;
   std::vector<uint8_t> missed_;  // A bit for each rank, of those that were not reached.
+  std::vector<uint8_t> silent_;  // Likewise, of those whose connection of before fell silent.
 };
 
 // For a stream to each rank of another host, and while they meet a second dial each and some of
@@ -170,7 +171,10 @@ Status Connector::meet(const std::vector<Offer>& offers) {
       if (place.family != 0) addresses.push_back(address_of(place));
     if (hosts[rank] != hosts[rank_]) input.peers.push_back(rank);
   }
-  SK_ASSIGN_OR_RETURN(met_, tcp::meet(input));
+  SK_ASSIGN_OR_RETURN(Reached reached, tcp::meet(input));
+  met_ = std::move(reached.met);
+  silent_.assign((layout_.world_size + 7) / 8, 0);
+  for (const uint32_t peer : reached.silent) silent_[peer / 8] |= uint8_t(1u << peer % 8);
   missed_.assign((layout_.world_size + 7) / 8, 0);
   for (const uint32_t peer : input.peers) missed_[peer / 8] |= uint8_t(1u << peer % 8);
   for (const Met& each : met_) missed_[each.rank / 8] &= uint8_t(~(1u << each.rank % 8));
@@ -181,19 +185,32 @@ Status Connector::meet(const std::vector<Offer>& offers) {
 // meet anew. Nothing else may have failed.
 Status Connector::part() {
   if (!bootstrap_.of_survivors()) return {};
+  std::vector<uint8_t> mine = missed_;
+  mine.insert(mine.end(), silent_.begin(), silent_.end());
   SK_ASSIGN_OR_RETURN(
       const std::vector<std::byte> all,
-      bootstrap_.allgather(std::as_bytes(std::span(missed_)), time_left_ns(deadline_ns_)));
-  std::set<std::pair<uint32_t, uint32_t>> apart;
+      bootstrap_.allgather(std::as_bytes(std::span(mine)), time_left_ns(deadline_ns_)));
+  using Pairs = std::set<std::pair<uint32_t, uint32_t>>;
+  Pairs missed, silent;
   for (uint32_t rank = 0; rank < layout_.world_size; ++rank) {
+    const auto has = [&](size_t list, uint32_t other) {
+      const size_t at = rank * mine.size() + list * missed_.size() + other / 8;
+      return (all[at] >> other % 8 & std::byte{1}) != std::byte{0};
+    };
     for (uint32_t other = 0; other < layout_.world_size; ++other) {
-      const std::byte missed = all[rank * missed_.size() + other / 8];
-      if ((missed >> other % 8 & std::byte{1}) != std::byte{0})
-        apart.insert(std::minmax(rank, other));
+      if (has(0, other)) missed.insert(std::minmax(rank, other));
+      if (has(1, other)) silent.insert(std::minmax(rank, other));
     }
   }
-  if (apart.empty()) return {};
+  // Who was heard a moment ago is late, and nobody is sent away for that.
+  Pairs apart, late;
+  for (const auto& pair : missed) (silent.contains(pair) ? apart : late).insert(pair);
   const auto launched = [&](uint32_t rank) { return bootstrap_.launched_as(int(rank)); };
+  if (apart.empty() && !late.empty()) {
+    return error(SK_ERR_TIMEOUT, "ranks {} and {} have not connected in time",
+                 launched(late.begin()->first), launched(late.begin()->second));
+  }
+  if (apart.empty()) return {};
   std::vector<int> going;
   for (const uint32_t rank : who_goes(apart)) going.push_back(int(rank));
   bootstrap_.leave_out(going);

@@ -32,10 +32,10 @@ class Meeting {
       pair.rank = rank;
       pair.next_dial_ns = begin_ns_ + (in_.rank < rank ? 0 : kHigherWaitsNs);
       if (in_.bootstrap.of_survivors())
-        pair.until_ns = begin_ns_ + (in_.deadline_ns - begin_ns_) / 2;
+        pair.until_ns = in_.deadline_ns - unreachable_ns(in_.deadline_ns - begin_ns_);
     }
   }
-  Result<std::vector<Met>> run();
+  Result<Reached> run();
 
  private:
   struct Connection {
@@ -56,6 +56,7 @@ class Meeting {
     size_t next_address = 0;
     int64_t next_dial_ns = 0;
     bool dials = false;              // A dial is under way.
+    bool silent = false;             // As its connection of before is.
     int64_t until_ns = INT64_MAX;    // Then it is given up, and the meeting goes on without it.
     std::vector<std::string> tried;  // By address, what came of the last dial,
     std::vector<bool> refused;       // and whether nobody listens there.
@@ -98,7 +99,7 @@ class Meeting {
   Status no_room_;
 };
 
-Result<std::vector<Met>> Meeting::run() {
+Result<Reached> Meeting::run() {
   SK_RETURN_IF_ERROR(in_.bootstrap.news());  // What came with the last gather makes nothing ready.
   while (!done()) {
     SK_RETURN_IF_ERROR(dial_some());
@@ -117,10 +118,12 @@ Result<std::vector<Met>> Meeting::run() {
     connections_.remove_if([](const Connection& connection) { return connection.over; });
     if (!done()) SK_RETURN_IF_ERROR(wait());
   }
-  std::vector<Met> met;
-  for (Pair& pair : pairs_)
-    if (pair.pipe) met.push_back({pair.rank, std::move(pair.where), std::move(pair.pipe)});
-  return met;
+  Reached reached;
+  for (Pair& pair : pairs_) {
+    if (pair.silent && !pair.pipe) reached.silent.push_back(pair.rank);
+    if (pair.pipe) reached.met.push_back({pair.rank, std::move(pair.where), std::move(pair.pipe)});
+  }
+  return reached;
 }
 
 Status Meeting::dial_some() {
@@ -273,8 +276,9 @@ void Meeting::look_who_is_silent() {
   next_look_ns_ = now + kLookNs;
   const int64_t until_ns = now + unreachable_ns(in_.deadline_ns - begin_ns_);
   for (Pair& pair : pairs_) {
-    if (!pair.pipe && in_.bootstrap.gone(int(pair.rank)) == Gone::kUnreachable)
-      pair.until_ns = std::min(pair.until_ns, until_ns);
+    if (pair.pipe || pair.silent) continue;
+    pair.silent = in_.bootstrap.gone(int(pair.rank)) == Gone::kUnreachable;
+    if (pair.silent) pair.until_ns = std::min(pair.until_ns, until_ns);
   }
 }
 
@@ -300,10 +304,11 @@ Status Meeting::wait() {
   if (now >= in_.deadline_ns) return nobody(SK_ERR_TRANSPORT);
   int64_t until =
       std::min(in_.deadline_ns, now + (in_.bootstrap.of_survivors() ? 1 : 10) * kLookNs);
-  for (const Pair& pair : pairs_) {
+  for (Pair& pair : pairs_) {
     if (pair.pipe || now >= pair.until_ns) continue;
-    if (pair.refused_since_ns != 0 && now - pair.refused_since_ns > kRefusedNs)
-      return nobody(SK_ERR_PEER_LOST);
+    const bool refused = pair.refused_since_ns != 0 && now - pair.refused_since_ns > kRefusedNs;
+    if (refused && !in_.bootstrap.of_survivors()) return nobody(SK_ERR_PEER_LOST);
+    if (refused) pair.until_ns = now;  // It has given up this one.
     until = std::min(until, pair.until_ns);
     if (!pair.dials) until = std::min(until, pair.next_dial_ns);
   }
@@ -338,6 +343,6 @@ Status Meeting::wait() {
 
 }  // namespace
 
-Result<std::vector<Met>> meet(const MeetingInput& input) { return Meeting(input).run(); }
+Result<Reached> meet(const MeetingInput& input) { return Meeting(input).run(); }
 
 }  // namespace sk::tcp

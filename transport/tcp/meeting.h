@@ -36,11 +36,17 @@ struct Met {
   std::unique_ptr<stream::Pipe> pipe;
 };
 
-// One of each peer, in their order. Of survivors those are left out that are not reached: one whose
-// connection fell silent before is waited for as unreachable_ns() has it, another one half the
-// time. SK_ERR_PEER_LOST: a rank is gone, as the bootstrap says, or a peer does not listen any
-// more, for it has failed; what it tells says why.
-Result<std::vector<Met>> meet(const MeetingInput& input);
+struct Reached {
+  std::vector<Met> met;  // One of each peer, in their order.
+  std::vector<uint32_t>
+      silent;  // Of those that are missing, whose connection of before fell silent.
+};
+
+// Of survivors peers may be missing: one whose connection of before fell silent is waited for as
+// unreachable_ns() has it, others until as much is left for what follows. SK_ERR_PEER_LOST: a rank
+// is gone, as the bootstrap says, or a peer does not listen any more, for it has failed; what it
+// tells says why.
+Result<Reached> meet(const MeetingInput& input);
 
 }  // namespace sk::tcp
 

@@ -110,7 +110,7 @@ Result<std::vector<Address>> own_addresses(const std::string& wanted, size_t mos
                                            const Address* proven) {
   SK_ASSIGN_OR_RETURN(std::vector<Own> all, all_addresses());
   std::ranges::stable_partition(all, [&](const Own& own) {
-    return proven != nullptr && own.address.family() == proven->family() &&
+    return wanted.empty() && proven != nullptr && own.address.family() == proven->family() &&
            std::ranges::equal(bits_of(own.address), bits_of(*proven));
   });
   std::vector<Address> chosen;

@@ -11,8 +11,8 @@
 namespace sk::tcp {
 
 // `wanted`: interfaces and networks by commas ("eth0,10.1.0.0/16,fd00::/8"), as SK_NET has them,
-// whose addresses come in that order. "": all but loopback and link-local ones, IPv4 first. Before
-// all that are as good the one of `proven`, whatever its port. At most `most`.
+// whose addresses come in that order. "": all but loopback and link-local ones, first the one of
+// `proven`, whatever its port, then IPv4. At most `most`.
 Result<std::vector<Address>> own_addresses(const std::string& wanted, size_t most,
                                            const Address* proven = nullptr);
 
