@@ -60,8 +60,8 @@ std::vector<std::vector<char>> products(const Product& p, int ranks, int workers
   in_thread_ranks(
       ranks,
       [&](sk_comm* comm, int rank) {
-        std::vector<char> a = elements(p.dtype, p.m * p.k, uint64_t(2 * rank + 1));
-        std::vector<char> b = elements(p.dtype, p.k * p.n, uint64_t(2 * rank + 2));
+        std::vector<char> a = elements(p.dtype, p.m * p.k, 2 * uint64_t(rank) + 1);
+        std::vector<char> b = elements(p.dtype, p.k * p.n, 2 * uint64_t(rank) + 2);
         std::vector<char>& c = all[size_t(rank)];
         c.assign(size_t(p.m * stride) * bytes_of(p.out_dtype), '\x55');
         const sk_tensor left = matrix(a.data(), p.dtype, p.m, p.k, p.k);

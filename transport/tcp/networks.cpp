@@ -50,7 +50,9 @@ Result<std::vector<Own>> all_addresses() {
     if (!is_link_local(own.address)) all.push_back(std::move(own));
   }
   freeifaddrs(list);
-  std::ranges::stable_sort(all, {}, [](const Own& own) { return own.address.family() != AF_INET; });
+  std::stable_sort(all.begin(), all.end(), [](const Own& a, const Own& b) {
+    return a.address.family() == AF_INET && b.address.family() != AF_INET;
+  });
   return all;
 }
 
@@ -109,10 +111,11 @@ std::vector<std::string> split(const std::string& text) {
 Result<std::vector<Address>> own_addresses(const std::string& wanted, size_t most,
                                            const Address* proven) {
   SK_ASSIGN_OR_RETURN(std::vector<Own> all, all_addresses());
-  std::ranges::stable_partition(all, [&](const Own& own) {
+  const auto first = std::ranges::find_if(all, [&](const Own& own) {
     return wanted.empty() && proven != nullptr && own.address.family() == proven->family() &&
            std::ranges::equal(bits_of(own.address), bits_of(*proven));
   });
+  if (first != all.end()) std::rotate(all.begin(), first, first + 1);
   std::vector<Address> chosen;
   const auto add = [&](const Address& address) {
     if (chosen.size() < most && std::find(chosen.begin(), chosen.end(), address) == chosen.end())

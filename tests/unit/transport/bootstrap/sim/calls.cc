@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "tests/unit/transport/bootstrap/sim/library.h"
 #include "tests/unit/transport/bootstrap/sim/network.h"

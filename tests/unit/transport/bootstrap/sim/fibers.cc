@@ -141,6 +141,7 @@ void Fibers::begin() {
   try {
     it.body();
   } catch (const Killed&) {
+    it.killed = true;
   }
   it.state = State::kEnded;
   fibers.leave(true);

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <queue>
@@ -17,7 +18,8 @@
 
 namespace sk::sim {
 
-struct Killed {};
+// Unwinds the stack of a fiber whose process has died.
+struct Killed : std::exception {};
 
 // Of the fibers' stacks: mapped once, used again by all simulations of the thread.
 class Stacks {

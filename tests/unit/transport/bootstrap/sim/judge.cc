@@ -295,7 +295,7 @@ std::string Judge::story() const {
                                                             : "connects",
                          step.began_ns / kUs, step.ended_ns / kUs, step.code, step.message);
     if (dies(i)) out += fmt::format(" dead at {} us", log(i).died_ns / kUs);
-    out += "\n";
+    out += '\n';
   }
   return out;
 }

@@ -1,6 +1,7 @@
 // The calls of a process, as Linux answers them.
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "tests/unit/transport/bootstrap/sim/network.h"
 
@@ -211,7 +212,10 @@ ssize_t Network::send(int fd, const void* bytes, size_t count, bool may_die) {
   Process& own = process(self());
   if (may_die && own.alive && weather_.dawdle_of_1000 > 0 && draw(1000) < weather_.dawdle_of_1000)
     fibers_.pause(1 + int64_t(draw(uint64_t(weather_.dawdle_most_ns))));
-  if (may_die && own.alive && own.dies_at_send != INT64_MAX && own.dies_at_send-- == 0) {
+  const bool counts = may_die && own.alive && own.dies_at_send != INT64_MAX;
+  const bool dies = counts && own.dies_at_send == 0;
+  if (counts) --own.dies_at_send;
+  if (dies) {
     kill(self());
     throw Killed();
   }

@@ -198,7 +198,7 @@ void Run::start_faults() {
       Process& it = network_.process(process);
       it.open_most = it.open.size() + size_t(network_.draw(3));
     });
-    at(pause.ends_ns, [this, pause, process] { network_.process(process).open_most = SIZE_MAX; });
+    at(pause.ends_ns, [this, process] { network_.process(process).open_most = SIZE_MAX; });
   }
   // Their own host, from which all others are reached.
   for (const Stranger& stranger : plan_.strangers)
