@@ -37,9 +37,8 @@ struct Met {
 };
 
 struct Reached {
-  std::vector<Met> met;  // One of each peer, in their order.
-  std::vector<uint32_t>
-      silent;  // Of those that are missing, whose connection of before fell silent.
+  std::vector<Met> met;          // One of each peer, in their order.
+  std::vector<uint32_t> silent;  // Missing ones whose connection of before fell silent.
 };
 
 // Of survivors peers may be missing: one whose connection of before fell silent is waited for as

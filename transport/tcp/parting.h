@@ -9,9 +9,9 @@
 
 namespace sk::tcp {
 
-// `apart`: pairs that do not reach each other, the lesser rank first. Who has
-// most of these goes first, of several the highest rank, until no pair is left; never rank 0, where
-// all meet. Ascending; by all ranks alike, for it is a matter of `apart` alone.
+// `apart`: pairs that do not reach each other, the lesser rank first. Who has most of these goes
+// first, of several the highest rank, until no pair is left; never rank 0, where all meet.
+// Ascending; by all ranks alike, for it is a matter of `apart` alone.
 std::vector<uint32_t> who_goes(std::set<std::pair<uint32_t, uint32_t>> apart);
 
 }  // namespace sk::tcp
