@@ -31,13 +31,12 @@ Guarded::Guarded(size_t bytes) : bytes_(bytes) {
 Guarded::~Guarded() { munmap(map_, map_bytes_); }
 
 unsigned char* Guarded::tail(size_t bytes) {
-  // What was given before is canary again.
-  std::memset(end_ - kCanary - given_, kCanaryByte, given_);
-  given_ = std::min(bytes, bytes_);
-  return end_ - kCanary - given_;
+  const size_t now = std::min(bytes, bytes_);
+  given_ = std::max(given_, now);
+  return end_ - kCanary - now;
 }
 
-void Guarded::check(const char* call) const {
+void Guarded::check(const char* call) {
   const unsigned char* given = end_ - kCanary - given_;
   // All of the canary in front of what was given, as far as a stray tile might reach.
   const unsigned char* front = std::max<const unsigned char*>(begin_, given - 4096);
@@ -45,6 +44,8 @@ void Guarded::check(const char* call) const {
                      std::all_of(given + given_, static_cast<const unsigned char*>(end_),
                                  [](unsigned char b) { return b == kCanaryByte; });
   if (!whole) fail(std::string(call) + " wrote outside of what it was given");
+  std::memset(end_ - kCanary - given_, kCanaryByte, given_);
+  given_ = 0;
 }
 
 int64_t Random::number() {

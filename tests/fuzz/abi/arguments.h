@@ -25,11 +25,11 @@ class Guarded {
   Guarded& operator=(const Guarded&) = delete;
 
   // The last `bytes` of it, so that a write beyond hits the canary, then the page. The bytes before
-  // are canary, too.
+  // are canary, too, but what the same call was given of it before: its arrays may share memory.
   unsigned char* tail(size_t bytes);
   size_t bytes() const { return bytes_; }
-  // Fails where a canary is not as it was.
-  void check(const char* call) const;
+  // The call's end: fails where a canary is not as it was, and takes back all that was given.
+  void check(const char* call);
 
  private:
   static constexpr size_t kCanary = 64;
@@ -38,7 +38,7 @@ class Guarded {
   size_t bytes_;
   unsigned char* begin_;  // Of the canary in front.
   unsigned char* end_;    // Of the canary behind.
-  size_t given_ = 0;      // By the last tail().
+  size_t given_ = 0;      // The longest tail() of this call.
 };
 
 class Random {
