@@ -13,7 +13,7 @@ Report report_of(const Status& status) {
   return report;
 }
 
-Status verdict(const std::vector<Report>& reports, const char* step) {
+Status verdict(const Bootstrap& bootstrap, const std::vector<Report>& reports, const char* step) {
   const auto failed = [](const Report& report) { return report.code != SK_OK; };
   auto worst = std::find_if(reports.begin(), reports.end(), [&](const Report& report) {
     return failed(report) && report.secondary == 0;
@@ -21,7 +21,8 @@ Status verdict(const std::vector<Report>& reports, const char* step) {
   if (worst == reports.end()) worst = std::find_if(reports.begin(), reports.end(), failed);
   if (worst == reports.end()) return {};
   const std::string message(worst->message, strnlen(worst->message, sizeof(worst->message)));
-  return error(worst->code, "{}, rank {}: {}", step, worst - reports.begin(), message);
+  const int rank = bootstrap.launched_as(int(worst - reports.begin()));
+  return error(worst->code, "{}, rank {}: {}", step, rank, message);
 }
 
 }  // namespace sk

@@ -37,8 +37,8 @@ Result<std::vector<T>> gather_each(Bootstrap& bootstrap, const T& mine, int64_t 
 }
 
 // The failure that all ranks return: the first that is not a mere consequence, as "STEP, rank R:
-// sentence".
-Status verdict(const std::vector<Report>& reports, const char* step);
+// sentence", where ranks are counted as the launcher does.
+Status verdict(const Bootstrap& bootstrap, const std::vector<Report>& reports, const char* step);
 
 }  // namespace sk
 

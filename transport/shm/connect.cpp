@@ -144,7 +144,7 @@ Result<std::unique_ptr<Endpoint>> Connector::run() {
   SK_ASSIGN_OR_RETURN(const std::vector<Offer> offers, gather(offer));
   std::vector<Report> reports;
   for (const Offer& other : offers) reports.push_back(other.report);
-  SK_RETURN_IF_ERROR(verdict(reports, "shared memory"));
+  SK_RETURN_IF_ERROR(verdict(bootstrap_, reports, "shared memory"));
   for (uint32_t rank = 0; rank < offers.size(); ++rank) {
     if (offers[rank].layout == offers[0].layout) continue;
     return error(SK_ERR_DESYNC, "rank {} wants another segment layout than rank 0", rank);
@@ -162,7 +162,7 @@ Result<std::unique_ptr<Endpoint>> Connector::run() {
   Result<std::vector<Report>> gathered = gather(report);
   // Where not all can report, what this rank has seen of it says more.
   if (!gathered.ok()) return std::move(joined.ok() ? gathered.status() : joined);
-  SK_RETURN_IF_ERROR(verdict(*gathered, "shared memory"));
+  SK_RETURN_IF_ERROR(verdict(bootstrap_, *gathered, "shared memory"));
   const bool keep = std::any_of(gathered->begin(), gathered->end(),
                                 [](const Report& each) { return each.flag != 0; });
   if (!keep) joined_.connections.clear();

@@ -16,7 +16,7 @@ constexpr int64_t kLeaveNs = 2'000'000'000;
 constexpr int64_t kLeaveEndedNs = 500'000'000;
 constexpr int64_t kGraceNs = 200'000'000;
 constexpr int64_t kReasonNs = 100'000'000;
-constexpr int64_t kLookAfterNs = 500'000'000;
+constexpr int64_t kLookAfterNs = 250'000'000;
 constexpr int64_t kMixedSliceNs = 60'000;  // What comes from other hosts waits so long, at most.
 
 }  // namespace

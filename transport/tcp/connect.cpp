@@ -37,6 +37,7 @@ struct Place {
 struct Offer {
   Report report;
   uint32_t wrapped = 0;
+  int64_t left_ns = 0;  // Of the time that it may take.
   std::array<Place, kAddressesMax> places = {};
   std::array<std::byte, 32> nonce = {};
 };
@@ -104,7 +105,7 @@ class Connector {
   const SegmentLayout& layout_;
   const TcpConfig& config_;
   const uint32_t rank_;
-  const int64_t deadline_ns_;
+  int64_t deadline_ns_;  // Of all, from their first gather on: the first one's.
   std::vector<SocketPtr> listeners_;
   std::vector<Met> met_;
   std::vector<uint8_t> missed_;  // A bit for each rank, of those that were not reached.
@@ -248,14 +249,19 @@ Result<std::unique_ptr<Endpoint>> Connector::run() {
   SK_ASSIGN_OR_RETURN(std::unique_ptr<Endpoint> local, config_.local(bootstrap_, layout_));
   Offer offer;
   offer.report = report_of(room.ok() ? prepare(offer) : room.clone());
+  offer.left_ns = time_left_ns(deadline_ns_);
   SK_ASSIGN_OR_RETURN(const std::vector<Offer> offers, gather(offer));
   std::vector<Report> reports;
-  for (const Offer& other : offers) reports.push_back(other.report);
-  SK_RETURN_IF_ERROR(verdict(reports, "connecting hosts"));
+  for (const Offer& other : offers) {
+    reports.push_back(other.report);
+    deadline_ns_ = std::min(deadline_ns_, bootstrap_clock_ns() + other.left_ns);
+  }
+  SK_RETURN_IF_ERROR(verdict(bootstrap_, reports, "connecting hosts"));
   for (uint32_t rank = 0; rank < offers.size(); ++rank) {
     if (offers[rank].wrapped == offers[0].wrapped) continue;
     return error(SK_ERR_INVALID_ARGUMENT, "rank {} has SK_NET_TLS=0, and rank {} has not",
-                 offers[0].wrapped == 0 ? 0 : rank, offers[0].wrapped == 0 ? rank : 0);
+                 bootstrap_.launched_as(offers[0].wrapped == 0 ? 0 : int(rank)),
+                 bootstrap_.launched_as(offers[0].wrapped == 0 ? int(rank) : 0));
   }
 
   Status met = meet(offers);
@@ -273,7 +279,7 @@ Result<std::unique_ptr<Endpoint>> Connector::run() {
   }
   Result<std::vector<Report>> gathered = gather(report);
   if (!gathered.ok()) return std::move(met.ok() ? gathered.status() : met);
-  SK_RETURN_IF_ERROR(verdict(*gathered, "connecting hosts"));
+  SK_RETURN_IF_ERROR(verdict(bootstrap_, *gathered, "connecting hosts"));
   SK_RETURN_IF_ERROR(part());
   return endpoint;
 }

@@ -73,6 +73,7 @@ class Meeting {
   static bool is_proven(const Connection& connection) {
     return connection.greeting && connection.greeting->state() != Greeting::State::kUnderWay;
   }
+  int launched_as(uint32_t rank) const { return in_.bootstrap.launched_as(int(rank)); }
   Pair* pair_of(uint32_t rank) {
     const auto it = std::find_if(pairs_.begin(), pairs_.end(),
                                  [&](const Pair& pair) { return pair.rank == rank; });
@@ -141,7 +142,8 @@ Status Meeting::dial_some() {
 // The next of its addresses; behind the last one from the first again.
 Status Meeting::dial(Pair& pair) {
   const std::vector<Address>& addresses = in_.addresses[pair.rank];
-  if (addresses.empty()) return error(SK_ERR_TRANSPORT, "rank {} gave no address", pair.rank);
+  if (addresses.empty())
+    return error(SK_ERR_TRANSPORT, "rank {} gave no address", launched_as(pair.rank));
   const size_t times = pair.next_address / addresses.size();
   const Address& address = addresses[pair.next_address++ % addresses.size()];
   pair.next_dial_ns =
@@ -290,8 +292,8 @@ Status Meeting::nobody(int32_t code) const {
     std::string tried;
     for (const std::string& each : pair.tried)
       if (!each.empty()) tried += (tried.empty() ? "" : "; ") + each;
-    text = fmt::format("no way from rank {} to rank {} was found{}{}", in_.rank, pair.rank,
-                       tried.empty() ? "" : ": ", tried);
+    text = fmt::format("no way from rank {} to rank {} was found{}{}", launched_as(in_.rank),
+                       launched_as(pair.rank), tried.empty() ? "" : ": ", tried);
     break;
   }
   if (!stranger_.ok()) text += "; " + stranger_.message();
