@@ -71,6 +71,12 @@ SK_NODISCARD SK_API sk_status sk_session_keep(sk_session* session, const char* n
  *  @return as sk_exec(). @threads Any. @since 0.1 */
 SK_NODISCARD SK_API sk_status sk_session_ack(sk_session* session, uint64_t cell) SK_NOEXCEPT;
 
+/** Frees the session as the end of this process would: with a lease it goes on that long, for
+ *  sk_session_attach(), and without one its ranks end. Its controller stays a child of the process
+ *  that opened it. NULL is fine.
+ *  @return SK_OK; SK_ERR_BUSY: a thread is inside a call. @threads One. @since 0.1 */
+SK_API sk_status sk_session_leave(sk_session* session) SK_NOEXCEPT;
+
 #ifdef __cplusplus
 }
 #endif

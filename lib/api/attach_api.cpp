@@ -40,4 +40,14 @@ sk_status sk_session_ack(sk_session* session, uint64_t cell) noexcept {
   });
 }
 
+sk_status sk_session_leave(sk_session* session) noexcept {
+  return guard([&]() -> sk::Status {
+    if (session == nullptr) return {};
+    auto owned = sessions.remove_idle(session);
+    if (!owned.ok()) return std::move(owned.status()).with_context("sk_session_leave");
+    (*owned)->session->leave();
+    return {};
+  });
+}
+
 }  // extern "C"

@@ -132,14 +132,16 @@ class Session(Questions):
         book = Book()
         book.adopt = lambda number: Cell(self._link, number, self)
         self._begin(handle, book, has_name=True, has_lease=True)
-        told = self._link.wait(lambda: not self._book.catches_up(), _TOLD_S, "attach")
-        if not told:
-            self._link.close(wait=False)
-            raise TimeoutError(
-                f"session.attach(): the session told nothing of itself for {_TOLD_S:g} s",
-                30,
-                "SK_ERR_TIMEOUT",
-            )
+        try:
+            if not self._link.wait(lambda: not self._book.catches_up(), _TOLD_S, "attach"):
+                raise TimeoutError(
+                    f"session.attach(): the session told nothing of itself for {_TOLD_S:g} s",
+                    30,
+                    "SK_ERR_TIMEOUT",
+                )
+        except BaseException:
+            self._link.leave()  # What it was to rescue goes on.
+            raise
         return self
 
     # ---- cells --------------------------------------------------------------------------------

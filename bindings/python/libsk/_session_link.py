@@ -53,11 +53,12 @@ class Link:
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._pid = os.getpid()
         self._has_name = has_name  # Then it keeps what is not acknowledged.
-        self._has_lease = has_lease
+        self.has_lease = has_lease
         self._tasks: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
         self._asked = threading.local()  # Its `cell`: whose question this thread answers.
         self._lost = ""  # Why no event comes any more.
         self._closing = False
+        self._leaves = False  # Then the ranks go on, for as long as their lease is.
         self._close_error: Error | None = None
         self._thread = threading.Thread(target=self._read_all, name="libsk session", daemon=True)
 
@@ -177,11 +178,10 @@ class Link:
         if error is not None:
             raise error
 
-    def leave_or_close(self) -> None:
-        """Before the process ends, which is when a lease begins. Does not wait."""
-        if self._has_lease:
-            self.handle.leave()
-        self.close(wait=False)
+    def leave(self, wait: bool = True) -> None:
+        """As the process's end: the ranks go on for as long as their lease is, or end without."""
+        self._leaves = True
+        self.close(wait)
 
     def forget(self) -> None:
         """In a forked child: the parent's descriptors, which would hide its end from the ranks."""
@@ -239,7 +239,8 @@ class Link:
         until = time.monotonic() + CLOSE_S / 2
         while True:
             try:
-                self.handle.close()
+                end = self.handle.leave if self._leaves else self.handle.close
+                end()
                 self._close_error = None
                 return
             except BusyError as error:  # A call of another thread, each of which is bounded.
@@ -256,7 +257,8 @@ def _end_all() -> None:
     """At the interpreter's end: closes what nobody has closed, but for those that have a lease."""
     links = [link for link in _open if not link.is_closed]
     for link in links:
-        link.leave_or_close()
+        end = link.leave if link.has_lease else link.close
+        end(wait=False)
     for link in links:
         with contextlib.suppress(Error):
             link.close()

@@ -284,18 +284,20 @@ class Session {
     return fd;
   }
 
-  // Refused while another thread is inside a call, or in a forked child, it stays as it was.
-  void close() {
+  // These, refused while another thread is inside a call, or in a forked child, change nothing.
+  void close() { free(sk_session_close); }
+  // Leaves its ranks to their lease.
+  void leave() { free(sk_session_leave); }
+
+ private:
+  void free(sk_status (*function)(sk_session*) noexcept) {
     if (session_ == nullptr) return;
     std::string sentence;
-    const sk_status status = try_outside([&] { return sk_session_close(session_); }, sentence);
+    const sk_status status = try_outside([&] { return function(session_); }, sentence);
     if (status == SK_OK || status == SK_ERR_TIMEOUT) session_ = nullptr;
     check(status, sentence);
   }
-  // Leaves its ranks to their lease, which begins with this process's end.
-  void leave() { session_ = nullptr; }
 
- private:
   sk_session* session_ = nullptr;
   bool polls_ = false;
 };

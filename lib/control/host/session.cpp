@@ -208,4 +208,9 @@ Status Session::close() {
   return error(SK_ERR_TIMEOUT, "session: the controller did not end within {} ms", kCloseMs);
 }
 
+void Session::leave() {
+  link_.close();
+  controller_ = {};
+}
+
 }  // namespace sk::control

@@ -42,6 +42,8 @@ class Session {
   uint32_t rank_count() const { return rank_count_; }
   // Ends everything; SK_ERR_TIMEOUT when it took force. Once.
   Status close();
+  // In its place: as the end of this process would.
+  void leave();
 
  private:
   Session() = default;

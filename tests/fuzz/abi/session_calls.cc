@@ -56,6 +56,12 @@ void session_close(Caller& c) {
   c.check(sk_session_close(static_cast<sk_session*>(handle)));
 }
 
+void session_leave(Caller& c) {
+  void* handle = c.pool.any(c.random, kSession).value;
+  if (c.pool.is_live(kSession, handle)) handle = nullptr;
+  c.check(sk_session_leave(static_cast<sk_session*>(handle)));
+}
+
 void exec(Caller& c) {
   const Text code(c, 64);
   sk_exec_options options{};
@@ -188,6 +194,7 @@ const std::vector<Function>& session_functions() {
       {"sk_session_stack", 5, true, session_stack},
       {"sk_session_keep", 10, true, session_keep},
       {"sk_session_ack", 10, true, session_ack},
+      {"sk_session_leave", 5, true, session_leave},
       {"sk_session_answer", 10, true, session_answer},
       {"sk_session_comm", 10, true, session_comm},
   };
