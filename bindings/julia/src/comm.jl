@@ -25,8 +25,9 @@ form calls `f(comm)` and closes it.
 
 A call waits until its arrays may be used again. It holds its thread meanwhile: other tasks of that
 thread do not run. Ctrl-C aborts the communicator: this rank throws `InterruptException`, its peers
-an [`SKError`](@ref). (While the ranks meet it is thrown once they have met, or did not in time.) One
-thread at a time may use a communicator.
+an [`SKError`](@ref). (While the ranks meet it is thrown once they have met, or did not in time. Julia ends
+a script at Ctrl-C unless it has called `Base.exit_on_sigint(false)`.) One thread at a time may use a
+communicator.
 
 Errors: `SKError` with `code` 10 for an argument that makes no sense or launchers that disagree, 20
 where a rank died, 21 where one aborted, 30 where ranks did not come, 60 where one is a stranger.
@@ -94,10 +95,7 @@ function Comm(;
     bytes = whole(symmetric_bytes_max, "symmetric_bytes_max", 0, typemax(Int64))
     limit = milliseconds(timeout)
     free_dropped()
-    # Ctrl-C from here on is thrown at the end, when there is an object that can be freed.
-    return disable_sigint() do
-        create(text, limit, threads, bytes, put_only)
-    end
+    return made_whole(() -> create(text, limit, threads, bytes, put_only); undo = close)
 end
 
 """The communicator of this name, as a notebook makes its own: who calls it says when to give up, by a
@@ -206,7 +204,7 @@ function shrink(comm::Comm; timeout = nothing)
     limit = milliseconds(timeout)
     handle = open_handle(comm)
     free_dropped()
-    return disable_sigint() do
+    return made_whole(undo = close) do
         made = Ref{Ptr{Cvoid}}(C_NULL)
         status = @waits libsk.sk_comm_shrink(
             handle::Ptr{Cvoid}, limit::Int64, made::Ptr{Ptr{Cvoid}}
@@ -294,7 +292,8 @@ function free!(x::SymmetricArray)
 end
 
 # In a notebook, throws InterruptException where it is that which has aborted a call.
-const tell_interrupt = Ref{Any}(() -> nothing)
+const tell_interrupt = Ref{Any}(nothing)
+tells_interrupts() = tell_interrupt[] !== nothing
 
 """What a call of a communicator ended with, where that was not well."""
 @noinline function failed(comm::Comm, status::Int32)
@@ -303,7 +302,7 @@ const tell_interrupt = Ref{Any}(() -> nothing)
         comm.waiting.is_interrupted = false  # Later calls say what has become of the communicator.
         throw(InterruptException())
     end
-    status == ABORTED && Base.invokelatest(tell_interrupt[])
+    status == ABORTED && tells_interrupts() && Base.invokelatest(tell_interrupt[])
     throw(failure)
 end
 

@@ -22,6 +22,7 @@ end
 
 const INVALID_ARGUMENT = Int32(10)
 const BAD_HANDLE = Int32(13)
+const BUSY = Int32(14)
 const PEER_LOST = Int32(20)
 const ABORTED = Int32(21)
 const TIMEOUT = Int32(30)

@@ -91,13 +91,15 @@ function pack(comm::Comm, b)
     tensor = Ref(b_.tensor)
     flags = b_.turned == 1 ? UInt32(2) : UInt32(0)  # SK_GEMM_TRANSPOSE_B
     handle = open_handle(comm)
-    GC.@preserve b begin
-        status = @waits libsk.sk_pack(
-            handle::Ptr{Cvoid}, tensor::Ptr{Tensor}, flags::UInt32, made::Ptr{Ptr{Cvoid}}
-        )::Int32
+    return made_whole(undo = close) do
+        GC.@preserve b begin
+            status = @waits libsk.sk_pack(
+                handle::Ptr{Cvoid}, tensor::Ptr{Tensor}, flags::UInt32, made::Ptr{Ptr{Cvoid}}
+            )::Int32
+        end
+        status == 0 || failed(comm, status)
+        finalizer(drop, Packed(made[], b_.size, eltype(b)))
     end
-    status == 0 || failed(comm, status)
-    return finalizer(drop, Packed(made[], b_.size, eltype(b)))
 end
 
 drop(b::Packed) = free_later(packed_free[], b.handle)

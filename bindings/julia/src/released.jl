@@ -33,7 +33,7 @@ function free_each()
         each = unsafe_load(node)
         Libc.free(node)
         status = ccall(each.free, Int32, (Ptr{Cvoid},), each.handle)
-        status == TIMEOUT && free_later(each.free, each.handle)
+        status in (TIMEOUT, BUSY) && free_later(each.free, each.handle)
         node = each.next
     end
 end

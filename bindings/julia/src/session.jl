@@ -38,7 +38,8 @@ mutable struct Session
     count::Union{Nothing,Int}  # Of its cells; nobody who attaches knows it.
     book::Book
     lock::ReentrantLock  # Of the handle's events and of the book.
-    waiting::Int  # Tasks that watch the descriptor.
+    looked::Threads.Condition  # Under the lock: whoever watched the descriptor does so no more.
+    is_watched::Bool
 end
 
 # From an interrupt to the end: the controller gives a rank that ends its cell four times as long as one
@@ -74,7 +75,7 @@ function Session(
     )
     session_close[] == C_NULL && start()
     free_dropped()
-    return disable_sigint() do
+    return made_whole(undo = close) do
         handle = open_session(count, words, fork, lines, texts, times)
         interrupt_s = times.interrupt == 0 ? INTERRUPT_S : times.interrupt / 1000
         session_on(handle, count, shows, name !== nothing, stop_seconds(interrupt_s), 0)
@@ -90,7 +91,8 @@ Session(f, ranks; config...) = closing(f, Session(ranks; config...))
 Goes on with a [`Session`](@ref) that was opened with this `name` and a lease, by a process that is gone: its
 ranks have kept what they have, and a cell that runs goes on. `session.cells` are those whose results that
 process has not taken, each a [`Cell`](@ref), and `session.notes` what it has left
-([`LibSK.keep`](@ref)). The second form calls `f(session)` and closes it.
+([`LibSK.keep`](@ref)). The second form calls `f(session)` and closes it. Where it fails, or Ctrl-C ends it, the
+session goes on for its lease, and can be attached again.
 
 ```julia
 attach("night-run", token) do session
@@ -104,7 +106,7 @@ function attach(name, token)
     said, shows = c_text(name, "name"), c_text(token, "token")
     session_close[] == C_NULL && start()
     free_dropped()
-    session = disable_sigint() do
+    session = made_whole(undo = leave) do
         made, ranks = Ref{Ptr{Cvoid}}(C_NULL), Ref{Int32}(0)
         status = GC.@preserve said shows begin
             @waits libsk.sk_session_attach(
@@ -117,10 +119,10 @@ function attach(name, token)
     end
     session.book.adopts = true
     try
-        await_that(() -> session.book.states_told >= 2, session, time() + TOLD_S) && return session
+        await_that(() -> session.book.states_told >= 2, session, now_s() + TOLD_S) && return session
         throw(SKError(TIMEOUT, "attach: the session told nothing of itself for $TOLD_S s"))
     catch
-        isopen(session) && close(session)
+        isopen(session) && leave(session)
         rethrow()
     end
 end
@@ -138,8 +140,9 @@ end
 function session_on(handle, ranks, token, has_name, stop_s, count)
     fd = Ref{Int32}(-1)
     check(@waits libsk.sk_session_fd(handle::Ptr{Cvoid}, fd::Ptr{Int32})::Int32)
+    own = ReentrantLock()
     session = Session(
-        handle, ranks, token, has_name, RawFD(fd[]), stop_s, count, Book(), ReentrantLock(), 0
+        handle, ranks, token, has_name, RawFD(fd[]), stop_s, count, Book(), own, Threads.Condition(own), false
     )
     return finalizer(each -> free_later(session_close[], each.handle), session)
 end
@@ -177,10 +180,17 @@ function julia_command()
             "`sk install --language julia` makes",
         )
     end
-    return [String.(Base.julia_cmd().exec); "--startup-file=no"; normpath(places[found]); library_path()]
+    # What is active here finds the same packages there.
+    project = Base.ACTIVE_PROJECT[] === nothing ? String[] : ["--project=$(dirname(Base.active_project()))"]
+    words = [String.(Base.julia_cmd().exec); project; "--startup-file=no"]
+    return [words; normpath(places[found]); library_path()]
 end
 
-words_of(command::Cmd) = words_of(command.exec)
+function words_of(command::Cmd)
+    command.env === nothing || invalid("command is a Cmd with an environment; give that as env")
+    isempty(command.dir) || invalid("command is a Cmd with a folder; give that as cwd")
+    return words_of(command.exec)
+end
 function words_of(command)
     command isa AbstractVector || invalid("command is $(shown(command)); it must be a Cmd or texts")
     return String[c_text(word, "a word of command") for word in command]
@@ -203,8 +213,8 @@ end
 Base.isopen(session::Session) = session.handle != C_NULL
 
 function Base.getproperty(session::Session, name::Symbol)
-    name === :cells && return copy(getfield(session, :book).told)
-    name === :notes && return copy(getfield(session, :book).notes)
+    name === :cells && return lock(() -> copy(session.book.told), session.lock)
+    name === :notes && return lock(() -> copy(session.book.notes), session.lock)
     return getfield(session, name)
 end
 
@@ -220,14 +230,42 @@ end
 Ends the ranks and waits until they are gone, at most 10 s. Once is enough.
 """
 function Base.close(session::Session)
+    give_up(session) do handle
+        @waits libsk.sk_session_close(handle::Ptr{Cvoid})::Int32
+    end
+end
+
+"""Leaves the session to its lease, as the end of this process would."""
+function leave(session::Session)
+    give_up(session) do handle
+        @waits libsk.sk_session_leave(handle::Ptr{Cvoid})::Int32
+    end
+end
+
+"""Frees it by `free(handle)`; where that is refused, or Ctrl-C comes before, it stays as it was."""
+function give_up(free, session)
     handle = lock(session.lock) do
         was, session.handle = session.handle, C_NULL
         return was
     end
     handle == C_NULL && return nothing
-    # Nobody may watch a descriptor that is closed.
-    while session.waiting > 0
-        sleep(0.005)
+    is_free = false
+    try
+        # Nobody may watch a descriptor that is closed.
+        until = now_s() + CLOSE_S
+        while session.is_watched && now_s() < until
+            sleep(0.005)
+        end
+        disable_sigint() do
+            status = free(handle)
+            is_free = status != BUSY
+            check(status)
+        end
+    catch
+        is_free || lock(() -> session.handle = handle, session.lock)
+        rethrow()
     end
-    return check(@waits libsk.sk_session_close(handle::Ptr{Cvoid})::Int32)
+    return nothing
 end
+
+const CLOSE_S = 5.0  # Longest wait for who watches its events, which looks up each 50 ms.

@@ -49,9 +49,9 @@ function take_in!(cell::Cell, event::CellEvent)
 end
 
 """
-    run(session, code; ranks, check = true, timeout, input, silent = false)
+    run(session, code; ranks, check = true, timeout, input, silent = false, go_on = false)
     run(f, session, code; ...)
-    run(session, code; wait = false, ranks, input = false, silent = false, tag)
+    run(session, code; wait = false, ranks, input = false, silent = false, go_on = false, tag)
 
 Runs `code` as one cell on all ranks of a [`Session`](@ref), waits for its end, and returns a
 [`CellResult`](@ref). Throws a [`CellError`](@ref) if the cell failed, unless `check` is false. The second
@@ -59,15 +59,18 @@ form calls `f(event)` with each [`CellEvent`](@ref) meanwhile. The third queues 
 [`Cell`](@ref) at once.
 
 - `ranks`: a set as text (`"0-3,5"`, `"!0"`, `"alive"`, `"one"`), a number, or several (`0:2`);
-- `timeout`: after so many seconds the cell is interrupted and an `SKError` with `code` 30 thrown;
+- `timeout`: after so many seconds this cell is interrupted, or dropped if it has not begun, and an `SKError`
+  with `code` 30 thrown; other tasks' cells are run;
 - `input`: a function that is called with the prompt where a rank asks, and returns the line, or
   `nothing` for the end of input. Without it questions are refused. A cell that is not waited for takes
-  `true`, and somebody has to call [`LibSK.answer`](@ref);
+  `true`, and somebody has to call [`LibSK.answer`](@ref). The function cannot run cells of this session,
+  which would wait for its answer;
 - `silent`: the cell is not in the ranks' history, and shows no value;
+- `go_on`: cells behind it are run though it fails: for cells that have nothing to do with each other;
 - `tag`: the caller's own text, which a session that attaches finds at the cell.
 
-Ctrl-C interrupts the cell on all ranks, which stay, and throws `InterruptException`. (In a script only
-after `Base.exit_on_sigint(false)`.)
+Ctrl-C interrupts what runs on all ranks, which stay, and throws `InterruptException`; where several tasks wait,
+in the program's own: that of a script or of the prompt. (In a script only after `Base.exit_on_sigint(false)`.)
 """
 function Base.run(
     session::Session,
@@ -78,9 +81,10 @@ function Base.run(
     timeout = nothing,
     input = nothing,
     silent = false,
+    go_on = false,
     tag = nothing,
 )
-    for (name, value) in ("wait" => wait, "check" => check, "silent" => silent)
+    for (name, value) in ("wait" => wait, "check" => check, "silent" => silent, "go_on" => go_on)
         value isa Bool || invalid("$name is $(shown(value)); allowed is true or false")
     end
     if !wait
@@ -88,10 +92,11 @@ function Base.run(
         check || invalid("check is false; with wait = false give it to fetch()")
         asks = input === nothing ? false : input
         asks isa Bool || invalid("input is $(shown(input)); with wait = false allowed is true or false")
-        return execute(session, code, ranks, asks, silent, tag, true)
+        start() = execute(session, code, ranks, asks, silent, go_on, tag, true)
+        return made_whole(start, undo = interrupt)
     end
     input isa Bool && invalid("input is $input; give a function of the prompt, or nothing")
-    return run_cell(nothing, session, code, ranks, check, timeout, input, silent, tag)
+    return run_cell(nothing, session, code, ranks, check, timeout, input, silent, go_on, tag)
 end
 
 function Base.run(
@@ -103,28 +108,50 @@ function Base.run(
     timeout = nothing,
     input = nothing,
     silent = false,
+    go_on = false,
     tag = nothing,
 )
-    check isa Bool || invalid("check is $(shown(check)); allowed is true or false")
-    silent isa Bool || invalid("silent is $(shown(silent)); allowed is true or false")
-    return run_cell(f, session, code, ranks, check, timeout, input, silent, tag)
+    for (name, value) in ("check" => check, "silent" => silent, "go_on" => go_on)
+        value isa Bool || invalid("$name is $(shown(value)); allowed is true or false")
+    end
+    return run_cell(f, session, code, ranks, check, timeout, input, silent, go_on, tag)
 end
 
-function run_cell(f, session, code, ranks, check, timeout, input, silent, tag)
+function run_cell(f, session, code, ranks, check, timeout, input, silent, go_on, tag)
     limit_s = timeout === nothing ? Inf : milliseconds(timeout) / 1000
-    until = time() + limit_s
-    cell = disable_sigint(() -> execute(session, code, ranks, input !== nothing, silent, tag, f !== nothing))
+    refuse_inside_input("run", session)
+    until = now_s() + limit_s
+    cell = nothing
     try
+        disable_sigint() do
+            cell = execute(session, code, ranks, input !== nothing, silent, go_on, tag, f !== nothing)
+        end
         attend(f, cell, input, until)
-    catch
-        isopen(session) && stop(cell)
+    catch error
+        # Ctrl-C is for what runs, other errors are of this cell.
+        cell === nothing || !isopen(session) || stop(cell, error isa InterruptException ? session : cell)
         rethrow()
     end
     if cell.result === nothing
-        stop(cell)
-        throw(SKError(TIMEOUT, "run: the cell has not ended within $timeout s, so it was interrupted"))
+        stop(cell, cell)
+        never = cell.result !== nothing && cell.result.status == :aborted
+        how = never ? "begun within $timeout s, so it was dropped" : "ended within $timeout s, so it was interrupted"
+        throw(SKError(TIMEOUT, "run: the cell has not $how"))
     end
     return handed_over(cell, check)
+end
+
+"""While `answer()` runs, which the ranks of a cell wait for."""
+inside_input(answer, cell) = task_local_storage(answer, :LibSK_asks, cell)
+
+"""Throws where the end of a cell, by default of one to come, waits for what this task answers."""
+function refuse_inside_input(call, session, number = typemax(Int))
+    asks = get(task_local_storage(), :LibSK_asks, nothing)
+    (asks === nothing || asks.session !== session || number < asks.number) && return nothing
+    throw(SKError(
+        BUSY, "$call: cell $(asks.number) waits for what this function, its input, returns, and other cells " *
+        "wait for that",
+    ))
 end
 
 """A set of ranks as the library reads it."""
@@ -140,7 +167,7 @@ function rank_set(ranks)
     return join(each, ',')
 end
 
-function execute(session, code, ranks, asks, silent, tag, keeps)
+function execute(session, code, ranks, asks, silent, go_on, tag, keeps)
     text, chosen = c_text(code, "code"), rank_set(ranks)
     said = tag === nothing ? nothing : c_text(tag, "tag")
     # None of its events is read before it is known.
@@ -151,7 +178,7 @@ function execute(session, code, ranks, asks, silent, tag, keeps)
         count = silent || session.count === nothing ? 0 : session.count + 1
         status = GC.@preserve text chosen said begin
             options = ExecOptions(
-                sizeof(ExecOptions), silent, 0, 0, count, 0, asks, C_NULL,
+                sizeof(ExecOptions), silent, 0, go_on, count, 0, asks, C_NULL,
                 said === nothing ? C_NULL : pointer(said),
             )
             set = chosen === nothing ? Ptr{UInt8}(C_NULL) : pointer(chosen)
@@ -180,19 +207,22 @@ function attend(f, cell, input, until)
             f(cell.events[seen])
         end
         cell.result === nothing || return
-        asks() && answer(cell, input(cell.prompt.text))
+        asks() && answer(cell, inside_input(() -> input(cell.prompt.text), cell))
     end
 end
 
-"""Interrupts the cell and waits for its end; again for each Ctrl-C meanwhile."""
-function stop(cell)
+"""Interrupts `what`, the cell alone or its session, and waits for its end; the session for each Ctrl-C meanwhile."""
+function stop(cell, what)
     session = cell.session
     for _ in 1:PRESSES
         try
-            interrupt(session)
-            return await_that(() -> cell.result !== nothing, session, time() + session.stop_s)
+            interrupt(what)
+            return await_that(() -> cell.result !== nothing, session, now_s() + session.stop_s)
         catch error
-            error isa InterruptException && continue
+            if error isa InterruptException
+                what = session
+                continue
+            end
             error isa SKError && return nothing  # The session is over.
             rethrow()
         end
@@ -216,7 +246,8 @@ end
     fetch(cell::Cell; check = true, timeout)
 
 Waits for the cell's end and returns its [`CellResult`](@ref); throws a [`CellError`](@ref) if it failed,
-unless `check` is false. After `timeout` seconds an `SKError` with `code` 30 is thrown, and the cell goes on.
+unless `check` is false. After `timeout` seconds an `SKError` with `code` 30 is thrown, and the cell goes on, as it
+does where Ctrl-C ends the wait: [`LibSK.interrupt`](@ref) ends it.
 """
 function Base.fetch(cell::Cell; check = true, timeout = nothing)
     check isa Bool || invalid("check is $(shown(check)); allowed is true or false")
@@ -230,7 +261,8 @@ end
 Waits for the cell's end, however it ends.
 """
 function Base.wait(cell::Cell; timeout = nothing)
-    until = timeout === nothing ? Inf : time() + milliseconds(timeout) / 1000
+    until = timeout === nothing ? Inf : now_s() + milliseconds(timeout) / 1000
+    cell.result === nothing && refuse_inside_input("wait", cell.session, cell.number)
     await_that(() -> cell.result !== nothing, cell.session, until) && return nothing
     throw(SKError(TIMEOUT, "cell $(cell.number) has not ended within $timeout s; it goes on"))
 end
@@ -238,19 +270,24 @@ end
 """
     isready(cell::Cell)
 
-Whether the cell has ended, as far as has come.
+Whether the cell has ended, as far as has come. Where its end will not come, an [`SKError`](@ref) says why.
 """
 function Base.isready(cell::Cell)
-    cell.result === nothing && isopen(cell.session) && catch_up(cell.session)
-    return cell.result !== nothing
+    cell.result === nothing || return true
+    over = catch_up(cell.session).over
+    cell.result === nothing || return true
+    isempty(over) || throw(SKError(PEER_LOST, "this session is over: $over"))
+    return false
 end
 
 """
     Channel(cell::Cell)
 
-Each [`CellEvent`](@ref) of a cell as it comes, from the first to its end, for any number of readers.
+Each [`CellEvent`](@ref) of a cell as it comes, from the first to its end, for any number of readers. Where Ctrl-C
+ends the reading, the cell goes on.
 """
 function Base.Channel(cell::Cell)
+    cell.result === nothing && refuse_inside_input("Channel", cell.session, cell.number)
     return Channel{CellEvent}(16) do channel
         at = 1
         while true
@@ -284,6 +321,17 @@ function answer(cell::Cell, line)
         )::Int32)
     end
     return nothing
+end
+
+"""
+    LibSK.interrupt(cell)
+
+Interrupts this cell alone, on all of its ranks, or drops it if it has not begun. What is queued behind it is run.
+Nothing happens where it has ended. Does not wait for that.
+"""
+function interrupt(cell::Cell)
+    handle = open_handle(cell.session)
+    return check(@waits libsk.sk_session_cancel(handle::Ptr{Cvoid}, cell.number::UInt64)::Int32)
 end
 
 """

@@ -1,7 +1,7 @@
 # What a session's events say, and how they are read: by whoever waits, under the session's lock.
 #
-# No task of its own reads them: Ctrl-C is thrown into whichever task waits, and one that nobody
-# waits for would take it away from the program.
+# No task of its own reads them, so none takes Ctrl-C from the program; where several wait, it is handed on
+# (interrupts.jl).
 
 """All that a session was told."""
 mutable struct Book
@@ -21,7 +21,10 @@ Book() = Book(:starting, "", 0, false, Dict(), Dict(), Dict(), [], Dict())
 # enum sk_session_state, enum sk_rank_state
 const STATES = (:starting, :ready, :degraded, :over)
 const RANK_STUCK, RANK_DEAD = 2, 3
-const WATCH_S = 0.05  # What closes a session waits as long for those who watch its events.
+const WATCH_S = 0.05  # What closes a session waits as long for who watches its events.
+
+"""Seconds on a clock that nobody sets."""
+now_s() = time_ns() / 1e9
 
 """Reads events until `done()`, which is asked under the lock; false when it is `until`."""
 function await_that(done, session, until = Inf)
@@ -33,28 +36,42 @@ function await_that(done, session, until = Inf)
             return false
         end
         ended && return true
-        time() < until || return false
+        now_s() < until || return false
         if read_event(session)
             yield()  # Other tasks have their turn, and Ctrl-C.
             GC.safepoint()
         else
-            watch(session, min(WATCH_S, max(until - time(), 0.001)))
+            interruptible(() -> watch(session, min(WATCH_S, max(until - now_s(), 0.001))))
         end
     end
 end
 
-"""Waits for the next event, without the lock."""
+"""
+Waits for the next event, without the lock: at the descriptor, or until the task has looked that is there. Of two
+that watched one descriptor the first to end would leave what it waited with to the other.
+"""
 function watch(session, seconds)
-    fd = lock(session.lock) do
-        isopen(session) || return nothing
-        session.waiting += 1
-        return session.fd
-    end
-    fd === nothing && return nothing
+    fd = nothing
     try
-        await_readable(fd, seconds)
+        disable_sigint() do
+            lock(session.lock) do
+                isopen(session) && !session.is_watched || return
+                session.is_watched = true
+                fd = session.fd
+            end
+        end
+        if fd === nothing
+            lock(() -> session.is_watched && wait(session.looked), session.lock)
+        else
+            await_readable(fd, seconds)
+        end
     finally
-        lock(() -> session.waiting -= 1, session.lock)
+        fd === nothing || disable_sigint() do
+            lock(session.lock) do
+                session.is_watched = false
+                notify(session.looked)
+            end
+        end
     end
     return nothing
 end
@@ -65,22 +82,21 @@ Julia waits in what is left of it, and an InterruptException there ends the proc
 """
 function await_readable(fd, seconds)
     over = Condition()
-    watcher = FileWatching.FDWatcher(fd, true, false)
-    timer = Timer(seconds)
-    # Ctrl-C is thrown into the task that waits last. That one is closed is the end of its use.
-    for source in (timer, watcher)
-        @async try
-            wait(source)
-            notify(over)
-        catch error
-            error isa EOFError ? notify(over) : notify(over, error; error = true)
-        end
-    end
+    sources = ()
     try
+        disable_sigint(() -> sources = (Timer(seconds), FileWatching.FDWatcher(fd, true, false)))
+        # Ctrl-C is thrown into the task that waits last. That one is closed is the end of its use.
+        for source in sources
+            @async try
+                wait(source)
+                notify(over)
+            catch error
+                error isa EOFError ? notify(over) : notify(over, error; error = true)
+            end
+        end
         wait(over)
     finally
-        close(timer)
-        close(watcher)
+        disable_sigint(() -> foreach(close, sources))
         yield()  # Both end before this one waits again.
     end
     return nothing

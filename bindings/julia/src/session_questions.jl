@@ -40,10 +40,10 @@ function ask(send, session, call)
         return out[]
     end
     try
-        if !await_that(() -> replies[request] !== nothing, session, time() + ANSWER_S)
+        if !await_that(() -> replies[request] !== nothing, session, now_s() + ANSWER_S)
             throw(SKError(TIMEOUT, "$call: no answer within $ANSWER_S s"))
         end
-        reply = replies[request]
+        reply = lock(() -> replies[request], session.lock)
         reply.status == 0 && return reply
         throw(SKError(reply.status, isempty(reply.text) ? "$call: no rank can answer now" : reply.text))
     finally
@@ -91,7 +91,10 @@ state(session::Session) = isopen(session) ? (book = catch_up(session); isempty(b
 
 Why ranks are dead or stuck, by rank.
 """
-lost(session::Session) = copy(catch_up(session).lost)
+function lost(session::Session)
+    catch_up(session)
+    return lock(() -> copy(session.book.lost), session.lock)
+end
 
 """
     wait(session::Session; timeout)
@@ -100,11 +103,11 @@ Waits until all ranks can run cells. Cells do so by themselves; this says why no
 if some cannot, and with 30 after `timeout` seconds.
 """
 function Base.wait(session::Session; timeout = nothing)
-    until = timeout === nothing ? Inf : time() + milliseconds(timeout) / 1000
+    until = timeout === nothing ? Inf : now_s() + milliseconds(timeout) / 1000
     if !await_that(() -> session.book.state != :starting, session, until)
         throw(SKError(TIMEOUT, "wait: ranks are still starting after $timeout s"))
     end
-    why = sort!(collect(session.book.lost))
+    why = sort!(collect(lock(() -> copy(session.book.lost), session.lock)))
     isempty(why) && return nothing
     said = join(["rank $rank: $text" for (rank, text) in why[1:min(end, 4)]], "; ")
     more = length(why) > 4 ? "; and $(length(why) - 4) more" : ""

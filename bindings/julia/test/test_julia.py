@@ -20,6 +20,7 @@ ALONE = (
     "lifetimes",
     "session_attach",
     "session_cells",
+    "session_tasks",
     "sessions",
     "topology",
 )

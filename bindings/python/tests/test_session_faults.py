@@ -392,6 +392,31 @@ until_text(cell, "begun")
         sk.Session.attach(name, token)
 
 
+def test_an_attach_that_fails_leaves_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    name, token = f"failed-{os.getpid()}", "0123456789abcdef"
+    body = f"""
+session = open_session(1, name={name!r}, token={token!r}, lease=120)
+session.run("kept = 7")
+"""
+    done = subprocess.run(command_of(body), stderr=subprocess.DEVNULL, timeout=120)
+    assert done.returncode == 0
+    with monkeypatch.context() as patch:
+        patch.setattr("libsk._session._TOLD_S", -1)
+        with pytest.raises(sk.TimeoutError, match="told nothing of itself"):
+            sk.Session.attach(name, token)
+
+    def attached() -> sk.Session | None:
+        """The controller hears a moment later that nobody is there."""
+        try:
+            return sk.Session.attach(name, token)
+        except sk.BusyError:
+            return None
+
+    session = wait_for(attached)
+    with session:
+        assert session.run("kept").value == "7"
+
+
 def test_a_token_is_made_up() -> None:
     with open_session(1, name=f"token-{os.getpid()}", lease=60) as session:
         assert session.token is not None and len(session.token) >= 16
