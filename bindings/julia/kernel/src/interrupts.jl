@@ -9,9 +9,6 @@
 # The task that runs a cell's code, while it does.
 const cell_task = Ref{Union{Task,Nothing}}(nothing)
 
-# When a signal was last seen to be possible; see forget_signals().
-const was_interrupted = Ref(false)
-
 function watch_interrupts()
     Base.sigatomic_begin()
     watcher = FileWatching.FDWatcher(RawFD(worker.interrupts), true, false)
@@ -23,19 +20,70 @@ function watch_interrupts()
         catch error
             error isa EOFError && return  # The watcher was closed: the rank ends.
             error isa WorkerError && return
+            tell("the interrupt was lost: $(line_of(error))")
         end
     end
 end
 
 function interrupt_cell(was_signalled)
     task = cell_task[]
-    # The signal has reached it, and what it does about that is under way, children of its own included. A
-    # task that earlier cells have left behind may have got it instead.
-    task !== nothing && was_signalled && any(each -> is_interrupt(each[1]), exceptions(task)) && return
+    # What the cell does about the signal is under way, children of its own included. A task that earlier
+    # cells have left behind may have got it instead, or nobody yet.
+    task !== nothing && was_signalled && !forget_signals() && handles_interrupt(task) && return
     signal_children()
     task === nothing && return  # It has left the cell's code already.
-    task.state === :runnable || return
+    istaskdone(task) && return
     schedule(task, InterruptException(), error = true)
+end
+
+"""
+At the start of each `catch` and `finally` of the cell: what the signal has thrown into its task is the interrupt,
+which is taken here. Of one that is over and done with the task above could not know whose it was.
+"""
+function note_interrupt()
+    (is_signalled() && current_task() === cell_task[]) || return
+    any(is_interrupt, raised()) && take_interrupt() != 0 && signal_children()
+    return
+end
+
+"""Whether a task, which is none that runs, is about to handle an interrupt."""
+function handles_interrupt(task)
+    # Julia tells it of the current task, or one that is done. The collector, which may look at the state,
+    # must not meet the one that is put there for a moment.
+    collects = GC.enable(false)
+    try
+        return with_state_of_failed(() -> any(is_interrupt, raised(task)), task)
+    finally
+        GC.enable(collects)
+    end
+end
+
+@static if :state in fieldnames(Task)
+    function with_state_of_failed(f, task)
+        kept, task.state = task.state, :failed
+        try
+            return f()
+        finally
+            task.state = kept
+        end
+    end
+else
+    with_state_of_failed(f, task) = with_byte(f, task, :_state, Base.task_state_failed)  # Since 1.6.
+end
+
+"""Calls `f` while that is in the field, be it one that is set only atomically, as later Julias have it."""
+function with_byte(f, holder, field, byte::UInt8)
+    GC.@preserve holder begin
+        index = Base.fieldindex(typeof(holder), field)
+        place = Ptr{UInt8}(pointer_from_objref(holder)) + fieldoffset(typeof(holder), index)
+        kept = unsafe_load(place)
+        unsafe_store!(place, byte)
+        try
+            return f()
+        finally
+            unsafe_store!(place, kept)
+        end
+    end
 end
 
 """
@@ -55,7 +103,7 @@ function tell_interrupt()
     (is_cancelled() && current_task() === cell_task[]) || return
     was_signalled = is_signalled()
     take_interrupt() == 0 && return
-    was_signalled && any(each -> is_interrupt(each[1]), exceptions()) && return
+    was_signalled && any(is_interrupt, raised()) && return
     signal_children()
     throw(InterruptException())
 end
@@ -81,25 +129,36 @@ function as_cell_code(f)
 end
 
 @static if isdefined(Base, :current_exceptions)
-    exceptions(task = current_task()) =
-        Tuple{Any,Any}[(each.exception, each.backtrace) for each in Base.current_exceptions(task)]
+    exceptions() = Tuple{Any,Any}[(each.exception, each.backtrace) for each in Base.current_exceptions()]
+    raised(task = current_task()) =
+        Any[each.exception for each in Base.current_exceptions(task, backtrace = false)]
 else
-    exceptions(task = current_task()) = Tuple{Any,Any}[each for each in Base.catch_stack(task)]
+    exceptions() = Tuple{Any,Any}[each for each in Base.catch_stack()]
+    raised(task = current_task()) = Base.catch_stack(task, include_bt = false)
 end
 
 """
 After an interrupted cell: a SIGINT that came too late for it is not to hit the next one. Julia's
-thread for signals passes it on within moments.
+thread for signals passes it on within moments. Whether there was one, which nobody has got then.
 """
 function forget_signals()
+    was_there = false
     for _ in 1:5
-        try
-            Base.sigatomic_end()
-            GC.safepoint()
-            Base.sigatomic_begin()
-        catch  # There it was; signals are deferred again.
-        end
+        was_there |= take_signal()
         Libc.systemsleep(0.002)
+    end
+    return was_there
+end
+
+"""Whether a SIGINT waited; it is gone then. Signals are deferred before and after."""
+function take_signal()
+    try
+        Base.sigatomic_end()
+        GC.safepoint()
+        Base.sigatomic_begin()
+        return false
+    catch
+        return true
     end
 end
 

@@ -13,15 +13,17 @@ Base.showerror(io::IO, error::CellSyntaxError) = print(io, "syntax: ", error.mes
 function parse_cell(code::String, name::String)
     parsed = Base.parse_input_line(code, filename = name)
     if parsed isa Expr && parsed.head in (:error, :incomplete)
-        problem = isempty(parsed.args) ? "" : parsed.args[1]
-        message = problem isa AbstractString ? problem : string(problem)
-        message = replace(message, r"^syntax: " => "")
+        message = words_of_problem(isempty(parsed.args) ? "" : parsed.args[1])
         line = line_of_problem(code)
         check_habit(code, line)
         throw(CellSyntaxError(message, "$name:$line"))
     end
     return with_safe_points(REPL.softscope(parsed))
 end
+
+"""What the parser says, a text or, since 1.10, a `ParseError`, in words that may follow "syntax: "."""
+words_of_problem(problem) =
+    replace(string(problem isa Meta.ParseError ? problem.msg : problem), r"^(?:syntax: |ParseError:\s*)" => "")
 
 # Blanks and comments.
 const BLANK = r"^(?:[\s;]|#=(?s:.*?)=#|#(?!=).*)*"
@@ -55,21 +57,28 @@ macro_name(@nospecialize(name)) = name isa Symbol ? name :
 
 """
 In loops of the cell itself each round begins with a safe point, at which Julia looks at signals:
-compiled loops that call nothing have none. Functions are left as they are, for their speed.
+compiled loops that call nothing have none. Functions are left without, for their speed. Each `catch` and
+`finally`, those of functions too, begins with a look at whether it is about an interrupt.
 """
-function with_safe_points(@nospecialize(ex))
-    ex isa Expr || return ex
-    if ex.head in (:for, :while)
-        body = Expr(:block, SAFE_POINT, with_safe_points(ex.args[2]))
-        return Expr(ex.head, ex.args[1], body)
-    end
+function with_safe_points(@nospecialize(ex), runs_here = true)
+    ex isa Expr && !(ex.head in OPAQUE) || return ex
     ex.head === :macrocall && !(macro_name(ex.args[1]) in TRANSPARENT_MACROS) && return ex
-    ex.head in TRANSPARENT || return ex
-    ex.head === :(=) && ex.args[1] isa Expr && ex.args[1].head in (:call, :where) && return ex
-    return Expr(ex.head, Any[with_safe_points(each) for each in ex.args]...)
+    is_loop = ex.head in (:for, :while)
+    is_function = ex.head === :(=) && ex.args[1] isa Expr && ex.args[1].head in (:call, :where)
+    inner = runs_here && (is_loop || ex.head in TRANSPARENT && !is_function)
+    args = Any[with_safe_points(each, inner) for each in ex.args]
+    is_loop && runs_here && (args = Any[ex.args[1], Expr(:block, SAFE_POINT, args[2])])
+    # The body, a name, what catches, what is done finally; false where there is none.
+    ex.head === :try && (args = Any[i in (3, 4) && each !== false ? Expr(:block, LOOK, each) : each
+                                    for (i, each) in enumerate(args)])
+    return Expr(ex.head, args...)
 end
 
+# Not code that runs as it stands.
+const OPAQUE = (:quote, :inert, :meta, :import, :using, :export)
+
 const SAFE_POINT = Expr(:call, GlobalRef(GC, :safepoint))
+const LOOK = Expr(:call, GlobalRef(@__MODULE__, :note_interrupt))
 
 """As the REPL has it, also where the last statement is followed by a comment."""
 hides_value(code::AbstractString) = REPL.ends_with_semicolon(code)
