@@ -264,6 +264,21 @@ def test_redirection_is_undone(kernel: Kernel) -> None:
     assert kernel.run('print(readlink("/proc/self/fd/0")); run(`cat`);').text() == "/dev/null"
 
 
+def test_each_stream_is_put_back_where_it_was(kernel: Kernel) -> None:
+    code = (
+        'for (redirect, name) in ((redirect_stdout, "out"), (redirect_stderr, "err"))\n'
+        '    open("/dev/null", "w") do file; redirect(() -> println("away"), file); end\n'
+        "end\n"
+        'open(file -> redirect_stdin(readline, file), "/dev/null")\n'
+        'println("out"); println(stderr, "err"); println(readline())'
+    )
+    sent = kernel.start(code, allow_stdin=True)
+    kernel.prompt(sent)
+    kernel.client.input("in")
+    cell = kernel.finish(sent)
+    assert (cell.text(), cell.text("stderr")) == ("away\nout\nin\n", "err\n"), cell.reply
+
+
 @pytest.mark.parametrize(
     "code",
     [

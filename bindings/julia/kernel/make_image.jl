@@ -11,7 +11,7 @@ Base.init_load_path()
 Base.include(Base.__toplevel__, joinpath(@__DIR__, "src", "SuperKernelRank.jl"))
 let rank = Base.loaded_modules[Base.PkgId("SuperKernelRank")], folder = joinpath(@__DIR__, "LibSK")
     push!(LOAD_PATH, isdir(folder) ? folder : dirname(@__DIR__))
-    Base.require(rank.LIBSK_ID).starts_itself[] = false
+    Base.invokelatest(getfield, Base.require(rank.LIBSK_ID), :starts_itself)[] = false
 end
 # Of what is loaded already Julia runs no __init__ either; help needs this one.
 Base.loaded_modules[Base.PkgId("SuperKernelRank")].REPL.__init__()

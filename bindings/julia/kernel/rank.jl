@@ -4,6 +4,6 @@ let id = Base.PkgId("SuperKernelRank")
     haskey(Base.loaded_modules, id) ||
         Base.include(Base.__toplevel__, joinpath(@__DIR__, "src", "SuperKernelRank.jl"))
     # What a cell includes finds no arguments.
-    status = Base.invokelatest(Base.loaded_modules[id].main, popfirst!(ARGS))
+    status = Base.invokelatest(Base.invokelatest(getfield, Base.loaded_modules[id], :main), popfirst!(ARGS))
     exit(status)
 end

@@ -34,12 +34,12 @@ functions and types stay until the ranks are started anew.
 """
 function reset_names()
     own = Symbol[name for (name, _) in own_names()]
-    for name in names(Main, all = true)
+    for name in names_of(Main, true)
         (startswith(string(name), '#') || name in HIDDEN || name in own || name === :comm && !is_users()) && continue
-        isdefined(Main, name) && !isconst(Main, name) || continue
-        ccall(:jl_set_global, Cvoid, (Any, Any, Any), Main, name, nothing)
+        is_in(Main, name) && !Base.invokelatest(isconst, Main, name) || continue
+        set_in_main(name, nothing)
     end
-    isdefined(Main, :ans) && ccall(:jl_set_global, Cvoid, (Any, Any, Any), Main, :ans, nothing)
+    is_in(Main, :ans) && set_in_main(:ans, nothing)
     add_own_names()
     GC.gc()
 end

@@ -64,8 +64,7 @@ function run_cell(request)
         connect_before(parsed)
         hides = request.silent || hides_value(request.code)
         value = evaluate(parsed)
-        # As the REPL: not through `=`, which a macro or a constant could turn into something else.
-        ccall(:jl_set_global, Cvoid, (Any, Any, Any), Main, :ans, value)
+        set_in_main(:ans, value)
         hides || show_result(value)
         return nothing
     end

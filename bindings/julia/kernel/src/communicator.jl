@@ -42,7 +42,7 @@ const connection = Connection(nothing, nothing, 0, 0, ROUND_MS, false, -1, (0, 0
 checkout above it. Of an image it is part already, without the library."""
 function add_package(library)
     ENV["SK_LIBRARY"] = library  # One libsk in this process: it ends the waits of an interrupted cell.
-    haskey(Base.loaded_modules, LIBSK_ID) && Base.invokelatest(Base.root_module(LIBSK_ID).start)
+    haskey(Base.loaded_modules, LIBSK_ID) && Base.invokelatest(of_library(:start))
     for folder in (joinpath(FOLDER, "..", "LibSK"), joinpath(FOLDER, "..", ".."))
         isfile(joinpath(folder, "src", "LibSK.jl")) || continue
         push!(LOAD_PATH, normpath(folder))
@@ -105,6 +105,8 @@ function connect_if_wanted()
     return
 end
 
+of_library(name) = of_module(Base.root_module(LIBSK_ID), name)
+
 const NO_EPOCH = ErrorException("the ranks do not meet: another epoch begins")
 
 """Whether a request, or another epoch, is there."""
@@ -156,14 +158,14 @@ end
 
 """Whether `comm` in Main is the user's own; `nothing` is what `%reset` leaves."""
 function is_users()
-    isdefined(Main, :comm) || return false
-    there = getfield(Main, :comm)
+    is_in(Main, :comm) || return false
+    there = of_module(Main, :comm)
     return !(there === nothing || there === connection.given)
 end
 
 function give()
     connection.given = connection.comm
-    ccall(:jl_set_global, Cvoid, (Any, Any, Any), Main, :comm, connection.comm)
+    set_in_main(:comm, connection.comm)
     return
 end
 
@@ -171,12 +173,12 @@ end
 # interrupt leaves of a package cannot be used.
 load_library() = Base.disable_sigint() do
     library = Logging.with_logger(() -> Base.require(LIBSK_ID), Logging.NullLogger())
-    library.tell_interrupt[] = tell_interrupt
+    of_module(library, :tell_interrupt)[] = tell_interrupt
     return library
 end
 
 """Of this epoch; a function of a name, so that an image has it compiled."""
-make_comm() = Base.invokelatest(load_library().meet, "notebook-$(connection.epoch)", connection.bell)
+make_comm() = Base.invokelatest(of_module(load_library(), :meet), "notebook-$(connection.epoch)", connection.bell)
 
 """
 Descriptors whose first can be read at this time, or when there is a request or another epoch: those that
@@ -221,7 +223,7 @@ ask_for_another() = connection.epoch != 0 && (connection.comm === nothing || is_
 
 # LibSK's methods are newer than this loop, hence `invokelatest`.
 is_over() = !Base.invokelatest(isopen, connection.comm) ||
-    Base.invokelatest(Base.root_module(LIBSK_ID).info, connection.comm).over != 0
+    Base.invokelatest(of_library(:info), connection.comm).over != 0
 
 function regroup(epoch, wait_ms)
     @sk sk_worker_regroup(worker.handle::Ptr{Cvoid}, epoch::UInt64, wait_ms::Int64)

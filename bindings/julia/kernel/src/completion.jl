@@ -35,7 +35,7 @@ function complete(code::String, cursor::Integer)
     text = offset == 0 ? code : String(SubString(code, 1 + offset))
     last == 0 && return cursor, cursor, String[]
     last - offset < 1 && return cursor, cursor, String[]
-    found, range, _ = REPLCompletions.completions(text, last - offset, Main)
+    found, range, _ = Base.invokelatest(REPLCompletions.completions, text, last - offset, Main)
     return as_answer(text, found, range, offset, cursor)
 end
 

@@ -84,7 +84,7 @@ is_ours(frame) = startswith(string(frame.file), FOLDER)
 function is_package(frame)
     package = get(Base.loaded_modules, LIBSK_ID, nothing)
     package === nothing && return false
-    return startswith(string(frame.file), dirname(string(first(methods(package.start)).file)))
+    return startswith(string(frame.file), dirname(string(first(methods(of_module(package, :start))).file)))
 end
 
 """The lines of a traceback: the error, what led to it, and where."""
@@ -106,13 +106,14 @@ function traceback_of(stack)
         end
     end
     # A compiled statement's file is told as one of this folder, an interpreted one's is not.
-    return split(replace(String(take!(out)), " at ./In[" => " at In["), '\n')
+    return split(replace(String(take!(out)), " ./In[" => " In["), '\n')
 end
 
 is_interrupt(@nospecialize(error)) = error isa InterruptException || (error isa TaskFailedException &&
                                                       is_interrupt(result_of(error.task)))
 
-result_of(task) = task.state === :failed ? (isdefined(task, :exception) ? task.exception : nothing) : nothing
+# A field in 1.5, and a property since.
+result_of(task) = istaskfailed(task) ? task.exception : nothing
 
 """`enum sk_error_flags`."""
 function flags_of(stack)

@@ -81,17 +81,17 @@ end
 
 """A line behind an error's text that tells a newcomer what is meant; "" for most."""
 function hint_of(@nospecialize(error))
+    member = field_of_comm(error)
     if error isa LoadError  # Of a file that the cell includes.
         return hint_of(error.error)
+    elseif is_of_package(member)
+        return "it is a function: `using LibSK`, and $member(comm, …)"
     elseif error isa UndefVarError
         error.var === :comm &&
             return "`comm` is made before a cell that names it: write `comm;` into this one, or run such a cell"
         is_of_package(error.var) && return BRINGS_IN
         return shell_hint(error.var)
     elseif error isa ErrorException
-        member = match(r"^type Comm has no field (\w+!?)$", error.msg)
-        member !== nothing && is_of_package(Symbol(member[1])) &&
-            return "it is a function: `using LibSK`, and $(member[1])(comm, …)"
         startswith(error.msg, "invalid redefinition of constant") &&
             return "types and constants stay what they are until the kernel is restarted"
     elseif error isa ArgumentError
@@ -107,13 +107,25 @@ function hint_of(@nospecialize(error))
     return ""
 end
 
+"""What `comm` was asked for as a field that it does not have; else nothing."""
+field_of_comm(@nospecialize(error)) = nothing
+
+function field_of_comm(error::ErrorException)
+    found = match(r"^type Comm has no field (\w+!?)$", error.msg)
+    return found === nothing ? nothing : Symbol(found[1])
+end
+
+@static if isdefined(Core, :FieldError)  # Since 1.12.
+    field_of_comm(error::Core.FieldError) = nameof(error.type) === :Comm ? error.field : nothing
+end
+
 const BRINGS_IN = "`using LibSK` brings it in"
 
-is_of_package(name) = name in package_names()
+is_of_package(name) = name isa Symbol && name in package_names()
 
 """What LibSK exports; read from its source where it is not loaded yet."""
 function package_names()
-    haskey(Base.loaded_modules, LIBSK_ID) && return names(Base.loaded_modules[LIBSK_ID])
+    haskey(Base.loaded_modules, LIBSK_ID) && return names_of(Base.loaded_modules[LIBSK_ID])
     file = Base.locate_package(LIBSK_ID)
     found = Symbol[]
     file === nothing && return found

@@ -58,21 +58,21 @@ end
 function is_known(name)
     haskey(Base.Docs.keywords, Symbol(name)) && return true
     parsed = Meta.parse(name, raise = false, depwarn = false)
-    parsed isa Symbol && return isdefined(Main, parsed)
+    parsed isa Symbol && return is_in(Main, parsed)
     parsed isa Expr || return false
-    parsed.head === :macrocall && return isdefined(Main, parsed.args[1])
+    parsed.head === :macrocall && return is_in(Main, parsed.args[1])
     parsed.head === :. || return Base.isoperator(Symbol(name))
     owner, member = parsed.args[1], parsed.args[2]
     member isa QuoteNode || return false
     holder = module_of(owner)
-    return holder isa Module && isdefined(holder, member.value)
+    return holder isa Module && is_in(holder, member.value)
 end
 
 """The module that `A.B` names; nothing for anything else. No code of the user's runs for it."""
 function module_of(ex)
-    ex isa Symbol && return isdefined(Main, ex) ? getfield(Main, ex) : nothing
+    ex isa Symbol && return is_in(Main, ex) ? of_module(Main, ex) : nothing
     ex isa Expr && ex.head === :. && ex.args[2] isa QuoteNode || return nothing
     holder = module_of(ex.args[1])
-    holder isa Module && isdefined(holder, ex.args[2].value) || return nothing
-    return getfield(holder, ex.args[2].value)
+    holder isa Module && is_in(holder, ex.args[2].value) || return nothing
+    return of_module(holder, ex.args[2].value)
 end

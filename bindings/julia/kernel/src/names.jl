@@ -1,6 +1,24 @@
-# The names of Main as libsk keeps them, to complete and inspect while a cell runs: the rank's I/O
-# thread answers from them without Julia. Only what changed since the last cell is handed over, and
-# nothing of the user's is called for it: no `show`, no `==`, no `getproperty`.
+# The names of Main: as they are by now, and as libsk keeps them.
+#
+# Since Julia 1.12 each world has bindings of its own, and the rank's program stays in the world of its start, in
+# which no cell defines anything: whatever it asks of a module it asks in the newest one.
+
+is_in(holder::Module, name) = Base.invokelatest(isdefined, holder, name)::Bool
+of_module(holder::Module, name) = Base.invokelatest(getfield, holder, name)
+names_of(holder::Module, all = false) = Base.invokelatest(names, holder, all = all)::Vector{Symbol}
+
+"""As the REPL: not through `=`, which a macro or a constant could turn into something else."""
+function set_in_main(name::Symbol, @nospecialize(value))
+    is_in(Main, name) || Core.eval(Main, Expr(:global, name))  # 1.12 sets only what is declared.
+    Base.invokelatest(put_in_main, name, value)
+    return
+end
+
+put_in_main(name, @nospecialize(value)) = ccall(:jl_set_global, Cvoid, (Any, Any, Any), Main, name, value)
+
+# What libsk completes and inspects while a cell runs: the rank's I/O thread answers from it without Julia.
+# Only what changed since the last cell is handed over, and nothing of the user's is called for it: no
+# `show`, no `==`, no `getproperty`.
 
 const NAMES_MAX = 2000
 const MEMBERS_MAX = 1000
@@ -14,11 +32,11 @@ function tell_names()
         set_names("", language_names())
     end
     present = Set{Symbol}()
-    for name in names(Main, all = true)
-        (startswith(string(name), '#') || !isdefined(Main, name) || name in HIDDEN) && continue
+    for name in names_of(Main, true)
+        (startswith(string(name), '#') || !is_in(Main, name) || name in HIDDEN) && continue
         length(present) >= NAMES_MAX && break
         push!(present, name)
-        value = getfield(Main, name)
+        value = of_module(Main, name)
         mark = mark_of(value)
         get(told, name, UInt(0)) == mark && continue
         told[name] = mark
@@ -40,12 +58,13 @@ mark_of(@nospecialize(value)) = value isa PLAIN ? hash(value) :
 
 const PLAIN = Union{Bool,Int,Float64,Nothing,Symbol}
 
-address_of(@nospecialize(value)) = isimmutable(value) ? UInt(hash(sizeof(typeof(value)))) :
-    UInt(ccall(:jl_value_ptr, Ptr{Cvoid}, (Any,), value))
+address_of(@nospecialize(value)) = ismutable(value) ? UInt(ccall(:jl_value_ptr, Ptr{Cvoid}, (Any,), value)) :
+    UInt(hash(sizeof(typeof(value))))
 
 function entries_of(name, @nospecialize(value))
     entries = [name => help_of(value)]
-    members = value isa Module ? names(value) : value isa Function || value isa Type ? Symbol[] : fieldnames_of(value)
+    members = value isa Module ? names_of(value) :
+        value isa Function || value isa Type ? Symbol[] : fieldnames_of(value)
     for member in Iterators.take(members, MEMBERS_MAX)
         push!(entries, "$name.$member" => "")
     end

@@ -17,7 +17,7 @@ end
 function show_help(words)
     isempty(words) && error("`?` stands before a name: ?println")
     name = Symbol(words)
-    if !isdefined(Main, name) && is_of_package(name)
+    if !is_in(Main, name) && is_of_package(name)
         send_display(DISPLAY_PAGE, Bundle(["text/plain" => Vector{UInt8}("$words is a name of LibSK. $BRINGS_IN.\n")]))
         return nothing
     end

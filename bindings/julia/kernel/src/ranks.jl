@@ -78,11 +78,11 @@ end
 
 function add_own_names()
     for (name, value) in own_names()
-        ccall(:jl_set_global, Cvoid, (Any, Any, Any), Main, name, value)
+        set_in_main(name, value)
     end
     Core.eval(Main, :(using .sk: @on))
     # As in the REPL: varinfo(), @which, @code_warntype, ...
-    isdefined(Main, :InteractiveUtils) || Core.eval(Main, :(const InteractiveUtils = $InteractiveUtils))
+    is_in(Main, :InteractiveUtils) || Core.eval(Main, :(const InteractiveUtils = $InteractiveUtils))
     Core.eval(Main, :(using .InteractiveUtils))
     return
 end

@@ -6,10 +6,6 @@ const INPUT_NONE, INPUT_TEXT, INPUT_EOF, INPUT_REFUSED = 0, 1, 2, 3
 
 const LOOK_S = 0.02  # How often a waiting task looks for the answer; others run in between.
 
-struct RankInput <: IO
-    line::IOBuffer  # What is left of the last answer.
-end
-
 """Nobody can be asked."""
 struct StdinNotImplementedError <: Exception
     sentence::String
@@ -72,8 +68,8 @@ function Base.readline(io::RankInput; keep::Bool = false)
     return readline(io.line, keep = keep)
 end
 
-function Base.getpass(::RankInput, ::IO, prompt::AbstractString)
-    answer = ask("$prompt: ", true)
+function Base.getpass(::RankInput, ::IO, prompt::AbstractString; with_suffix::Bool = true)
+    answer = ask(with_suffix ? "$prompt: " : prompt, true)
     answer === nothing && throw(EOFError())
     return Base.SecretBuffer!(Vector{UInt8}(answer))
 end

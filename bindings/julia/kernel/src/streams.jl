@@ -5,6 +5,10 @@ struct RankStream <: IO
     which::Int  # enum sk_stream, and the descriptor's number.
 end
 
+struct RankInput <: IO
+    line::IOBuffer  # What is left of the last answer.
+end
+
 # What one call of `print` or `println` writes stays together, whichever task or thread writes meanwhile.
 mutable struct StreamLock
     lock::ReentrantLock
@@ -79,16 +83,24 @@ above_stdio(fd::Integer) = ccall(:fcntl, Cint, (Cint, Cint, Cint...), fd, F_DUPF
 
 const F_DUPFD_CLOEXEC = 1030
 
-# What `redirect_stdout(old)` is given back after a `redirect_stdout()`.
-for (name, variable, which) in ((:redirect_stdout, :stdout, STDOUT), (:redirect_stderr, :stderr, STDERR))
-    @eval function Base.$name(io::RankStream)
-        lead_back($which)
-        Core.eval(Base, Expr(:(=), $(QuoteNode(variable)), io))
-        return io
-    end
+# What `redirect_stdout(old)` is given back after a `redirect_stdout()`. Since 1.7 the functions are values of
+# one type.
+@static if isdefined(Base, :RedirectStdStream)
+    (redirects::Base.RedirectStdStream)(io::Union{RankStream,RankInput}) = put_back(io, redirects.unix_fd)
+else
+    Base.redirect_stdin(io::RankInput) = put_back(io, 0)
+    Base.redirect_stdout(io::RankStream) = put_back(io, STDOUT)
+    Base.redirect_stderr(io::RankStream) = put_back(io, STDERR)
 end
 
-lead_back(which) = ccall(:dup2, Cint, (Cint, Cint), kept_descriptors[which], which) >= 0
+function put_back(io, fd)
+    lead_back(fd)
+    Core.eval(Base, Expr(:(=), (:stdin, :stdout, :stderr)[fd + 1], io))
+    return io
+end
+
+lead_back(fd) =
+    ccall(:dup2, Cint, (Cint, Cint), fd == 0 ? kept_stdin[] : kept_descriptors[fd], fd) >= 0
 
 """
 After a cell descriptors 1 and 2 lead to the notebook again, whatever it has made of them: the next
@@ -96,7 +108,7 @@ one is not to print in vain. The variables stdout and stderr stay as the cell ha
 has put in place of 0 stays, too, but 0 is not left closed.
 """
 function restore_descriptors()
-    place_of(0) === nothing && kept_stdin[] >= 0 && ccall(:dup2, Cint, (Cint, Cint), kept_stdin[], 0)
+    place_of(0) === nothing && lead_back(0)
     moved = [which for which in (STDOUT, STDERR) if !leads_to(which, kept_descriptors[which])]
     isempty(moved) && return
     Libc.flush_cstdio()

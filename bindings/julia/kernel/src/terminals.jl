@@ -13,7 +13,7 @@ const TERMINAL_EDITORS = ("ed", "emacs", "helix", "hx", "jed", "joe", "kak", "mc
                           "nvi", "nvim", "pico", "vi", "vim")
 
 """One of `InteractiveUtils.EDITOR_CALLBACKS`, before Julia's own; later ones, of the user's, precede it."""
-function refuse_editor(command, path, line)
+function refuse_editor(command, path, line, column...)
     name = splitext(basename(first(command)))[1]  # Of "/usr/bin/vim.basic" vim.
     name in TERMINAL_EDITORS && !(name == "emacs" && haskey(ENV, "DISPLAY")) || return false
     throw(UsageError("$name needs a terminal, and a notebook is none: $path:$line is the place, which @less " *
