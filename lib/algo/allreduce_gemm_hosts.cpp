@@ -180,10 +180,13 @@ class AllreduceGemmAlongHosts {
     void await(Part& part, const SumUnits::Unit& unit) override {
       const uint32_t place = plan_.places_[plan_.piece_of(unit).tile];
       const uint32_t queue = place % plan_.queues_, number = place / plan_.queues_ + 1;
-      if (queue == 0 || heard_[queue] >= number) return;
-      heard_[queue] = number;
-      const Wait made = part.from(part.rank(), plan_.made_lane(queue), number);
-      part.nop(0, {&made, 1});
+      if (queue == 0) return;
+      // Columns want a queue's tiles out of its order. A wait for each of them: who is told of a
+      // post alone, and not of all before it, is judged by the exact way, which takes far longer.
+      while (heard_[queue] < number) {
+        const Wait made = part.from(part.rank(), plan_.made_lane(queue), ++heard_[queue]);
+        part.nop(0, {&made, 1});
+      }
     }
 
    private:
