@@ -18,8 +18,17 @@ namespace {
 // Each piece costs some hand-overs between ranks that multiply meanwhile: more than smaller ones
 // hide.
 constexpr uint64_t kPieceBytes = 256 << 10;
-// What waits at a rank of a host takes no more than so often the bytes of C.
-constexpr uint64_t kSlotsOfAll = 3;
+// They are larger where all ranks together would have more of them: each makes some four tasks, and
+// the first call of a size waits until those are made and judged.
+constexpr uint64_t kPiecesMax = 16 << 10;
+// What waits at a rank takes no more than so often the bytes of C's sums, or this.
+constexpr uint64_t kWaitingOfAll = 3, kWaitingBytesMin = 8 << 20;
+// Where a strand ends near the end of a tile it ends with it, so that no piece is but a few rows:
+// within so many parts of a strand. A tree of hosts gets that much more or less at both ends, so
+// that a host sends at most a tenth more than its share.
+constexpr uint64_t kNearInStrand = 10;
+// Each worker has so many tiles at most where pieces of full size would be of larger ones.
+constexpr uint64_t kRoundsMax = 4;
 
 class AllreduceGemmAlongHosts {
  public:
@@ -70,37 +79,63 @@ class AllreduceGemmAlongHosts {
 
   uint64_t all() const { return uint64_t(op_.m) * uint64_t(op_.n); }
 
-  uint64_t piece_elements() const {
-    const Target& target = layout_.target();
-    const uint64_t slots = uint64_t(hosts_.largest() + 1) * std::max(1u, target.slot_count);
-    const uint64_t bytes = std::min(kPieceBytes, kSlotsOfAll * all() * sum_bytes() / slots);
-    const uint64_t most = std::min(std::max(bytes, target.chunk_bytes), target.put_bytes_max);
-    return std::max<uint64_t>(1, most / sum_bytes());
+  uint64_t strands() const {
+    return hosts_.count() * SumUnits::columns_of(hosts_, all(), dtype_bytes(op_.out_dtype));
   }
 
-  // At the ends of tiles, and where one strand ends and the next begins, so that hosts send alike.
+  uint64_t piece_elements() const {
+    const Target& target = layout_.target();
+    const uint64_t c_bytes = all() * sum_bytes(), columns = strands() / hosts_.count();
+    // A rank gets what the others of its host have, and results of each column and each host.
+    const uint64_t inboxes = hosts_.largest() + 1 + columns + hosts_.count();
+    const uint64_t room =
+        std::max(kWaitingOfAll * c_bytes, kWaitingBytesMin) / (inboxes * slots_along_hosts(target));
+    const uint64_t wanted = std::max(kPieceBytes, c_bytes * hosts_.ranks() / kPiecesMax);
+    const uint64_t bytes = std::max(std::min(wanted, room), target.chunk_bytes);
+    return std::max<uint64_t>(1, std::min(bytes, target.put_bytes_max) / sum_bytes());
+  }
+
+  // Rows of a tile with which pieces begin, and their end: where one strand ends and the next
+  // begins, so that hosts send alike. `before` is how many elements lie in tiles before it.
+  std::vector<uint64_t> parts_of(const Tile& tile, uint64_t before) const {
+    const uint64_t count = strands(), near = all() / count / kNearInStrand;
+    const uint64_t elements = tile.rows * tile.cols;
+    std::vector<uint64_t> rows = {0};
+    for (uint64_t strand = before * count / all() + 1; strand < count; ++strand) {
+      const uint64_t end = strand * all() / count;
+      if (end >= before + elements) break;
+      const uint64_t row = (end - std::min(end, before) + tile.cols / 2) / tile.cols;
+      const uint64_t at = std::min(row, tile.rows) * tile.cols;
+      if (at > near && elements - at > near && row > rows.back()) rows.push_back(row);
+    }
+    rows.push_back(tile.rows);
+    return rows;
+  }
+
+  // Evenly, for the others wait for the largest.
   void cut() {
     const uint64_t most = piece_elements();
-    const uint64_t strands =
-        uint64_t(hosts_.count()) * SumUnits::columns_of(hosts_, all(), dtype_bytes(op_.out_dtype));
     std::vector<SumUnits::Piece> in_order;
-    uint64_t before = 0, strand = 1;
+    uint64_t before = 0;
     for (uint32_t index = 0; index < tiles_.count(); ++index) {
       const Tile tile = tiles_[index];
-      const uint64_t cols = std::min(tile.cols, most);
+      const uint64_t across = (tile.cols - 1) / most + 1, cols = (tile.cols - 1) / across + 1;
+      const std::vector<uint64_t> ends = parts_of(tile, before);
       firsts_.push_back(elements_);
-      for (uint64_t row = 0; row < tile.rows;) {
-        while (strand * all() / strands <= before) ++strand;
-        const uint64_t in_strand = (strand * all() / strands - before + cols - 1) / cols;
-        const uint64_t rows = std::min({tile.rows - row, most / cols, in_strand});
-        for (uint64_t col = 0; col < tile.cols; col += cols) {
-          const uint64_t width = std::min(cols, tile.cols - col);
-          in_order.push_back({elements_ + row * tile.cols + col, pieces_.size(), rows * width});
-          pieces_.push_back({index, tile.row0 + row, rows, tile.col0 + col, width});
+      for (size_t part = 0; part + 1 < ends.size(); ++part) {
+        const uint64_t begin = ends[part], in_part = ends[part + 1] - begin;
+        const uint64_t pieces = (in_part - 1) / (most / cols) + 1;
+        for (uint64_t piece = 0; piece < pieces; ++piece) {
+          const uint64_t row = begin + piece * in_part / pieces;
+          const uint64_t rows = begin + (piece + 1) * in_part / pieces - row;
+          for (uint64_t col = 0; col < tile.cols; col += cols) {
+            const uint64_t width = std::min(cols, tile.cols - col);
+            in_order.push_back({elements_ + row * tile.cols + col, pieces_.size(), rows * width});
+            pieces_.push_back({index, tile.row0 + row, rows, tile.col0 + col, width});
+          }
         }
-        row += rows;
-        before += rows * tile.cols;
       }
+      before += tile.rows * tile.cols;
       elements_ += align_up(tile.rows * tile.cols, line_elements(sum_dtype_));
     }
     units_.emplace(hosts_, in_order, dtype_bytes(op_.out_dtype));
@@ -215,6 +250,12 @@ class AllreduceGemmAlongHosts {
 
 Plan allreduce_gemm_along_hosts(const OpDesc& op, const Target& target, Ranks ranks) {
   return AllreduceGemmAlongHosts(op, target).plan(ranks);
+}
+
+uint32_t tiles_along_hosts(const GemmCall& call, const Target& target) {
+  const uint64_t bytes = uint64_t(call.m) * uint64_t(call.n) * dtype_bytes(accumulator(call.dtype));
+  return uint32_t(
+      std::clamp<uint64_t>(bytes / kPieceBytes, target.workers, kRoundsMax * target.workers));
 }
 
 }  // namespace sk::algo
