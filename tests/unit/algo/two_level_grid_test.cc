@@ -105,9 +105,15 @@ TEST(TwoLevelGrid, ProductsOfAnyWorldAndSizeAreJudgedTheCheapWay) {
 
 // Ends of strands that move to ends of tiles leave each host nearly its share.
 TEST(TwoLevelGrid, HostsSendAlikeWhereverTilesEnd) {
-  for (const Sizes& sizes : {Sizes(3, 2), Sizes(4, 2), Sizes(5, 3), Sizes(8, 2), Sizes(3, 4)}) {
-    for (const auto& [m, n] : std::vector<std::pair<int64_t, int64_t>>{
-             {512, 700}, {777, 600}, {1000, 1100}, {100, 3000}, {3001, 257}, {2049, 2049}}) {
+  for (const Sizes& sizes : {Sizes{1, 2, 1}, Sizes{2, 1, 1, 1}, Sizes(3, 2), Sizes(4, 2),
+                             Sizes(5, 3), Sizes(8, 2), Sizes(3, 4)}) {
+    for (const auto& [m, n] : std::vector<std::pair<int64_t, int64_t>>{{512, 700},
+                                                                       {600, 700},
+                                                                       {777, 600},
+                                                                       {1000, 1100},
+                                                                       {100, 3000},
+                                                                       {3001, 257},
+                                                                       {2049, 2049}}) {
       for (const uint32_t workers : {1u, 3u, 8u}) {
         const OpDesc op = product_op(m, n, /*k=*/64);
         const Target target = cut_for(op, sizes, workers);
