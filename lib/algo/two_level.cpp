@@ -95,6 +95,7 @@ constexpr const char* kManyScattered =
     "sums of so many ranks go from each to the next one in rank order, in which hosts take turns";
 constexpr const char* kProductsOfMany = "products of so many ranks have no other form";
 constexpr const char* kFewSignals = "two ranks have too few signals for what passes between them";
+constexpr const char* kRefused = "its plan in two levels was refused";
 constexpr const char* kCheaper = "that costs less at this size";
 
 Choice choose_allreduce(const Message& message, bool average, uint64_t put_bytes_max) {
@@ -137,6 +138,7 @@ Choice choose_levels(const OpDesc& op, const Target& target) {
   if (!hosts.shared()) return {};
   const OpKind kind = op.kind();
   if (kind == OpKind::kBarrier) return {};
+  if (target.one_level) return {Levels::kFlat, kRefused};
   if (is_product(op.schema())) {
     if (is_large(target)) {
       const bool passes = kind == OpKind::kAllgatherGemm && allgather_gemm_ring_does(op, target);

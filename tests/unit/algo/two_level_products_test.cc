@@ -109,6 +109,10 @@ TEST(TwoLevel, ProductsThatDoNotFitStayFlatAndSayWhy) {
   EXPECT_THAT(choice(product_op(1000, 1000, 8), hosts({40, 40})).why_flat,
               HasSubstr("no other form"));
   EXPECT_EQ(choice(product_op(1000, 1000, 8), hosts({1, 1, 1})).why_flat, nullptr);
+  Target refused = hosts({2, 2});
+  refused.one_level = true;
+  EXPECT_THAT(choice(product_op(1000, 1000, 8), refused).why_flat, HasSubstr("was refused"));
+  EXPECT_THAT(choice(gather_op(32, 32, 8), refused).why_flat, HasSubstr("was refused"));
   // Shards are not summed, so that no order of hosts matters.
   EXPECT_EQ(choice(gather_op(32, 32, 8), mixed).levels, Levels::kOncePerHost);
   EXPECT_EQ(choice(gather_op(32, 32, 0), mixed).levels, Levels::kFlat);
