@@ -2,8 +2,8 @@
 // sums, and pieces of them are joined as in sum_along_hosts.cpp. The order of tiles is that in
 // which their pieces are summed, so a piece is on its way while later tiles are multiplied.
 //
-// Each queue multiplies tiles in turn. The first one also passes on, sums and takes results: behind
-// its tile of a round go the pieces of the round before, which the others have made meanwhile.
+// Queues multiply tiles in turn. The first one also passes on, sums and takes results: in a round
+// go the pieces of the round before, which the others have made meanwhile. It has fewer tiles.
 #include <algorithm>
 #include <optional>
 
@@ -27,8 +27,12 @@ constexpr uint64_t kWaitingOfAll = 3, kWaitingBytesMin = 8 << 20;
 // within so many parts of a strand. A tree of hosts gets that much more or less at both ends, so
 // that a host sends at most a tenth more than its share.
 constexpr uint64_t kNearInStrand = 10;
-// Each worker has so many tiles at most where pieces of full size would be of larger ones.
-constexpr uint64_t kRoundsMax = 4;
+// Of so many tiles of a worker the first are summed while it multiplies others. More of them, or
+// smaller ones than pieces, would be copied and handed over for nothing.
+constexpr uint64_t kRoundsMax = 8;
+// All that the first queue does with the sums of a tile takes as long as so many steps of k: some
+// 4 ns for each of them, of which a core multiplies an f32 in 0.03 to 0.04.
+constexpr uint64_t kStepsOfSums = 128;
 
 class AllreduceGemmAlongHosts {
  public:
@@ -44,6 +48,7 @@ class AllreduceGemmAlongHosts {
     queues_ = std::clamp<uint32_t>(target.workers, 1, tiles_.count());
     const uint32_t per_queue = 1 + (packs_by_all(op_, target) ? 1 : 0);
     queues_ = std::clamp<uint32_t>((layout_.lanes_max() - 1) / per_queue, 1, queues_);
+    deal();
     factors_.pack_by(queues_, /*first_lane=*/queues_ - 1);
     a_ = factors_.add_a(BufferAccess::kLocal);
     c_ = factors_.add_c(BufferAccess::kLocal, uint64_t(op_.m));
@@ -73,6 +78,11 @@ class AllreduceGemmAlongHosts {
   struct Piece {
     uint32_t tile;
     uint64_t row0, rows, col0, cols;  // In C.
+  };
+
+  // Who multiplies a tile, and which one of its tiles that is: 1 is the first.
+  struct Turn {
+    uint32_t queue, number;
   };
 
   uint64_t sum_bytes() const { return dtype_bytes(sum_dtype_); }
@@ -158,6 +168,33 @@ class AllreduceGemmAlongHosts {
     for (uint32_t place = 0; place < tiles_.count(); ++place) places_[order_[place]] = place;
   }
 
+  // So many that the first queue ends with the others.
+  uint32_t tiles_of_first() const {
+    const uint64_t count = tiles_.count(), k = uint64_t(op_.k), others = queues_ - 1;
+    if (others == 0) return uint32_t(count);
+    uint64_t best = UINT64_MAX;
+    uint32_t tiles = 0;
+    for (uint64_t its = 0; its <= (count - 1) / queues_ + 1; ++its) {
+      const uint64_t theirs = (count - its + others - 1) / others;
+      const uint64_t steps = std::max(its * k + count * kStepsOfSums, theirs * k);
+      if (steps < best) tiles = uint32_t(its);
+      best = std::min(best, steps);
+    }
+    return tiles;
+  }
+
+  void deal() {
+    const uint32_t count = tiles_.count(), first = tiles_of_first(), others = queues_ - 1;
+    const uint32_t rounds = others == 0 ? count : std::max(first, (count - first - 1) / others + 1);
+    tiles_by_.assign(queues_, 0);
+    const auto give = [&](uint32_t queue) { turns_.push_back({queue, ++tiles_by_[queue]}); };
+    for (uint64_t round = 0; round < rounds; ++round) {
+      if (round * first % rounds < first) give(0);
+      for (uint32_t queue = 1; queue < queues_ && turns_.size() < count; ++queue) give(queue);
+      rounds_.push_back(uint32_t(turns_.size()));
+    }
+  }
+
   Region result(uint32_t rank, const SumUnits::Unit& unit) const {
     const Piece& piece = piece_of(unit);
     const Region rows =
@@ -168,14 +205,13 @@ class AllreduceGemmAlongHosts {
 
   // Lanes to the own rank: tiles that a queue has made, but for the first one's; those of B.
   uint32_t made_lane(uint32_t queue) const { return queue - 1; }
-  uint32_t tiles_by(uint32_t queue) const { return (tiles_.count() - queue - 1) / queues_ + 1; }
 
   Part begin(uint32_t rank, const std::vector<Flow>& flows) const {
     const uint32_t made = queues_ - 1, own = made + factors_.lane_count();
     Part part(layout_, rank, queues_, std::max(lanes_of(flows), own),
               [&](uint32_t producer, uint32_t lane) {
                 if (producer != rank) return posts_of(flows, rank, producer, lane);
-                if (lane < made) return tiles_by(lane + 1);
+                if (lane < made) return tiles_by_[lane + 1];
                 return lane < own ? factors_.posts(lane) : 0;
               });
     part.enter(false);
@@ -187,7 +223,7 @@ class AllreduceGemmAlongHosts {
   }
 
   void multiply(Part& part, uint32_t place) const {
-    const uint32_t rank = part.rank(), queue = place % queues_;
+    const uint32_t rank = part.rank(), queue = turns_[place].queue;
     const Tile tile = tiles_[order_[place]];
     const uint64_t row = tile.cols * sum_bytes();
     const Post made = part.to(rank, queue == 0 ? 0 : made_lane(queue));
@@ -206,15 +242,17 @@ class AllreduceGemmAlongHosts {
     explicit Maker(const AllreduceGemmAlongHosts& plan) : plan_(plan), heard_(plan.queues_, 0) {}
 
     void make_until(Part& part, uint64_t time) override {
-      const uint32_t queues = plan_.queues_, count = plan_.tiles_.count();
+      const std::vector<uint32_t>& rounds = plan_.rounds_;
+      const uint32_t count = plan_.tiles_.count();
       while (wanted_ < count && plan_.times_[plan_.order_[wanted_]] <= time) ++wanted_;
-      const uint32_t rounds = (wanted_ + queues - 1) / queues + (queues > 1 ? 1 : 0);
-      for (; made_ < std::min(count, rounds * queues); ++made_) plan_.multiply(part, made_);
+      while (rounds[round_] < wanted_) ++round_;
+      const size_t ahead = round_ + (plan_.queues_ > 1 ? 1 : 0);
+      for (const uint32_t end = rounds[std::min(ahead, rounds.size() - 1)]; made_ < end; ++made_)
+        plan_.multiply(part, made_);
     }
 
     void await(Part& part, const SumUnits::Unit& unit) override {
-      const uint32_t place = plan_.places_[plan_.piece_of(unit).tile];
-      const uint32_t queue = place % plan_.queues_, number = place / plan_.queues_ + 1;
+      const auto [queue, number] = plan_.turns_[plan_.places_[plan_.piece_of(unit).tile]];
       if (queue == 0) return;
       // Columns want a queue's tiles out of its order. A wait for each of them: who is told of a
       // post alone, and not of all before it, is judged by the exact way, which takes far longer.
@@ -227,6 +265,7 @@ class AllreduceGemmAlongHosts {
    private:
     const AllreduceGemmAlongHosts& plan_;
     uint32_t wanted_ = 0, made_ = 0;  // Tiles, in their order.
+    size_t round_ = 0;                // That has what is wanted.
     std::vector<uint32_t> heard_;     // Tiles of each queue that the first one knows of.
   };
 
@@ -243,6 +282,9 @@ class AllreduceGemmAlongHosts {
   std::vector<uint64_t> times_;           // Of tiles.
   std::vector<uint32_t> order_, places_;  // Of tiles; their places in it.
   uint32_t queues_ = 1;
+  std::vector<Turn> turns_;             // Of tiles, in that order.
+  std::vector<uint32_t> rounds_ = {0};  // Where each begins in it, and their end.
+  std::vector<uint32_t> tiles_by_;      // Each queue.
   uint32_t a_ = 0, c_ = 0, products_ = 0;
 };
 

@@ -70,7 +70,7 @@ Sent sent_by(const Plan& plan) {
 void expect_cheap(int64_t m, int64_t n, DType dtype, const Sizes& sizes, uint32_t workers) {
   SCOPED_TRACE(fmt::format("{} x {}, {} hosts, of {} ranks the first, {} workers", m, n,
                            sizes.size(), sizes[0], workers));
-  const OpDesc op = product_op(m, n, /*k=*/64, dtype, dtype);
+  const OpDesc op = product_op(m, n, /*k=*/512 * workers, dtype, dtype);
   const Target target = cut_for(op, sizes, workers);
   const Plan plan = algo::allreduce_gemm_along_hosts(op, target, all_of(target.world_size));
   const Status status = judged_cheaply(plan);
@@ -82,7 +82,7 @@ void expect_cheap(int64_t m, int64_t n, DType dtype, const Sizes& sizes, uint32_
   const uint64_t pieces = sent.gemms / ranks + strands + sums / (128 << 10);
   EXPECT_LE(sent.tasks, sent.gemms + ranks * (16 + 3 * pieces));
   EXPECT_LE(sent.tasks, 100'000u);
-  EXPECT_LE(sent.gemms, ranks * std::max<uint64_t>(4 * workers, sums / (512 << 10)));
+  EXPECT_LE(sent.gemms, ranks * std::max<uint64_t>(8 * workers, sums / (512 << 10)));
   // A result has as many bytes as a sum, or half of them; a tenth of a strand may lack.
   EXPECT_GE(sent.least * (sizeof(float) / dtype_bytes(dtype)) * 11,
             std::min<uint64_t>(sums / strands, 256 << 10));
@@ -100,6 +100,46 @@ TEST(TwoLevelGrid, ProductsOfAnyWorldAndSizeAreJudgedTheCheapWay) {
     }
     expect_cheap(4096, 6144, DType::kF32, sizes, /*workers=*/2);
     expect_cheap(8192, 8192, DType::kBF16, sizes, /*workers=*/8);
+  }
+}
+
+// The first queue passes on, sums and takes results: the less there is to multiply, the fewer tiles
+// it has.
+TEST(TwoLevelGrid, TheFirstQueueHasFewerTilesWhereSumsAreMuchOfTheWork) {
+  const auto of_first = [](int64_t k, uint32_t workers) {
+    const OpDesc op = product_op(2048, 2048, k);
+    const Target target = cut_for(op, Sizes(2, 2), workers);
+    const Plan plan = algo::allreduce_gemm_along_hosts(op, target, all_of(4));
+    const auto count = [&](const Queue& queue) {
+      const std::span tasks(plan.ranks[0].tasks);
+      return std::ranges::count(tasks.subspan(queue.first_task, queue.task_count), TaskOp::kGemm,
+                                &Task::op);
+    };
+    const std::vector<Queue>& queues = plan.ranks[0].queues;
+    return std::pair(count(queues.front()), count(queues.back()));
+  };
+  EXPECT_EQ(of_first(16, 1).first, 16);
+  EXPECT_EQ(of_first(16, 8).first, 0);
+  const auto [some, more] = of_first(1024, 4);
+  EXPECT_GT(some, 0);
+  EXPECT_LT(some, more);
+  const auto [its, others] = of_first(1 << 20, 4);
+  EXPECT_EQ(its, others);
+}
+
+// What is ready goes on its way while the rest is multiplied, where there is more than one piece.
+TEST(TwoLevelGrid, TilesAreMultipliedBehindTheFirstSum) {
+  for (const uint32_t workers : {1u, 2u, 4u}) {
+    const OpDesc op = product_op(2048, 2048, /*k=*/4096);
+    const Target target = cut_for(op, Sizes(2, 2), workers);
+    const Plan plan = algo::allreduce_gemm_along_hosts(op, target, all_of(4));
+    for (const RankPlan& part : plan.ranks) {
+      const auto tasks = std::span(part.tasks).first(part.queues[0].task_count);
+      const auto sum = std::ranges::find(tasks, TaskOp::kReduce, &Task::op);
+      const auto before = std::ranges::count(tasks.begin(), sum, TaskOp::kGemm, &Task::op);
+      const auto all = std::ranges::count(tasks, TaskOp::kGemm, &Task::op);
+      EXPECT_LE(4 * before, 3 * all) << "rank " << part.rank << ", " << workers << " workers";
+    }
   }
 }
 
