@@ -392,9 +392,12 @@ Result<std::shared_ptr<const Plan>> CpuCommunicator::plan_for(const OpDesc& op) 
       algo::choose_levels(op, target_).levels == algo::Levels::kFlat) {
     return plan;
   }
-  // All ranks are here: what is refused does not depend on which one asks.
+  // All ranks do so: what is refused does not depend on which one asks.
+  Result<std::shared_ptr<const Plan>> flat =
+      made_.get(op, target_for(op, /*one_level=*/true), rank());
+  if (!flat.ok()) return plan;
   log_.warn("{}; ranks are planned for as if none shared a host", plan.status().message());
-  return made_.get(op, target_for(op, /*one_level=*/true), rank());
+  return flat;
 }
 
 Status CpuCommunicator::check_fits(const Plan& plan) {
