@@ -329,10 +329,12 @@ Result<Plan> plan_allreduce_gemm(const OpDesc& op, const Target& target, Ranks r
   return AllreduceGemm(op, target).plan(ranks);
 }
 
-// All ranks' workers share the tiles of one C.
+// All ranks' workers share the tiles of one C, or, along hosts, those of each rank do.
 Product allreduce_gemm_product(const OpDesc& op, const Target& target) {
   const GemmCall call = gemm_call(op);
-  return product_of(call, target.world_size * target.workers);
+  const bool along = choose_levels(op, target).levels == Levels::kAlongHosts;
+  return product_of(call,
+                    along ? tiles_along_hosts(call, target) : target.world_size * target.workers);
 }
 
 }  // namespace sk::algo

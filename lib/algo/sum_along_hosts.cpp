@@ -33,7 +33,7 @@ class SumAlongHosts {
         out_bytes_(dtype_bytes(sums.out_dtype)),
         sum_dtype_(accumulator(sums.dtype)),
         sum_bytes_(dtype_bytes(sum_dtype_)),
-        slots_(std::clamp(layout.target().slot_count, kSlotsMin, kSlotsMax)),
+        slots_(slots_along_hosts(layout.target())),
         sum_slot_(align_up(units_.elements_max() * sum_bytes_, kWorkspaceAlign)),
         result_slot_(align_up(units_.elements_max() * out_bytes_, kWorkspaceAlign)),
         results_(
@@ -330,6 +330,13 @@ class SumAlongHosts {
 };
 
 }  // namespace
+
+uint32_t slots_along_hosts(const Target& target) {
+  return std::clamp(target.slot_count, kSlotsMin, kSlotsMax);
+}
+
+// Terms and results, each with arrivals and credits.
+uint32_t lanes_along_hosts(const Target& target) { return 4 * slots_along_hosts(target); }
 
 Plan sum_along_hosts(Layout& layout, const Hosts& hosts, const HostSums& sums, Ranks ranks) {
   return SumAlongHosts(layout, hosts, sums).plan(ranks);

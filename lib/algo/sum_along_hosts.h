@@ -37,6 +37,10 @@ struct HostSums {
   std::function<std::unique_ptr<TermMaker>(const Part& part)> maker = nullptr;
 };
 
+// In each flow's inbox; and how many signals all flows from one rank to another take.
+uint32_t slots_along_hosts(const Target& target);
+uint32_t lanes_along_hosts(const Target& target);
+
 // Adds what sums need to the layout, behind the buffers of `sums`.
 Plan sum_along_hosts(Layout& layout, const Hosts& hosts, const HostSums& sums, Ranks ranks);
 

@@ -4,7 +4,8 @@
 
 #include "lib/algo/large_worlds.h"
 #include "lib/algo/layout.h"
-#include "lib/op/ops/product.h"
+#include "lib/algo/sum_along_hosts.h"
+#include "lib/op/tile_layout.h"
 
 namespace sk::algo {
 namespace {
@@ -60,13 +61,13 @@ struct Message {
     const uint64_t joined = 3 * uint64_t(hosts.largest()) * joined_bytes / hosts.smallest();
     return cost(sum_bytes + (hosts.count() > 2 ? bytes : 0), 2 * hosts.last()) + local_cost(joined);
   }
-  // Of products, whose tiles travel as sums until they are joined.
-  uint64_t flat_products() const {
+  // Of products, whose tiles travel as partial ones until they are joined.
+  uint64_t flat_products(uint64_t partial_bytes) const {
     return cost(most([&](uint64_t own) {
-                  return own * (ranks() - own) * (sum_bytes + bytes) / ranks();
+                  return own * (ranks() - own) * (partial_bytes + bytes) / ranks();
                 }),
                 2) +
-           local_cost(4 * sum_bytes + 3 * bytes);
+           local_cost(4 * partial_bytes + 3 * bytes);
   }
   // Of a reduce-scatter, whose results are its inputs' blocks.
   uint64_t flat_scatter() const {
@@ -93,6 +94,8 @@ constexpr const char* kMany = "so many ranks go from each to the next one, host 
 constexpr const char* kManyScattered =
     "sums of so many ranks go from each to the next one in rank order, in which hosts take turns";
 constexpr const char* kProductsOfMany = "products of so many ranks have no other form";
+constexpr const char* kFewSignals = "two ranks have too few signals for what passes between them";
+constexpr const char* kRefused = "its plan in two levels was refused";
 constexpr const char* kCheaper = "that costs less at this size";
 
 Choice choose_allreduce(const Message& message, bool average, uint64_t put_bytes_max) {
@@ -105,11 +108,13 @@ Choice choose_allreduce(const Message& message, bool average, uint64_t put_bytes
   return {Levels::kFlat, average ? kAverage : !message.hosts.in_order() ? kScattered : kCheaper};
 }
 
-// Every form has the products; along hosts their sums are written and read once more.
-Choice choose_allreduce_gemm(const Message& message) {
+// Every form has the products; along hosts their sums are written and read once more. Partial tiles
+// take as much as one of all of C, or more: into which ones it is cut follows from the form.
+Choice choose_allreduce_gemm(const Message& message, uint64_t partial_bytes, bool has_lanes) {
   if (!message.hosts.in_order()) return {Levels::kFlat, kScattered};
+  if (!has_lanes) return {Levels::kFlat, kFewSignals};
   if (message.sums_along_hosts(message.sum_bytes) + local_cost(message.sum_bytes) <
-      message.flat_products()) {
+      message.flat_products(partial_bytes)) {
     return {Levels::kAlongHosts};
   }
   return {Levels::kFlat, kCheaper};
@@ -133,6 +138,7 @@ Choice choose_levels(const OpDesc& op, const Target& target) {
   if (!hosts.shared()) return {};
   const OpKind kind = op.kind();
   if (kind == OpKind::kBarrier) return {};
+  if (target.one_level) return {Levels::kFlat, kRefused};
   if (is_product(op.schema())) {
     if (is_large(target)) {
       const bool passes = kind == OpKind::kAllgatherGemm && allgather_gemm_ring_does(op, target);
@@ -141,9 +147,11 @@ Choice choose_levels(const OpDesc& op, const Target& target) {
     const GemmCall call = gemm_call(op);
     if (call.k == 0 && kind == OpKind::kAllgatherGemm) return {};
     if (kind == OpKind::kAllgatherGemm) return {Levels::kOncePerHost};
-    const uint64_t elements = uint64_t(call.m) * uint64_t(call.n);
-    return choose_allreduce_gemm({hosts, elements * dtype_bytes(call.out_dtype),
-                                  elements * dtype_bytes(accumulator(call.dtype))});
+    const uint64_t m = uint64_t(call.m), n = uint64_t(call.n);
+    const uint64_t sum_bytes = dtype_bytes(accumulator(call.dtype));
+    return choose_allreduce_gemm({hosts, m * n * dtype_bytes(call.out_dtype), m * n * sum_bytes},
+                                 partial_tile_bytes(m, n, sum_bytes),
+                                 target.edge_signals_max >= lanes_along_hosts(target));
   }
   if (is_large(target)) {
     const bool sums = kind == OpKind::kAllreduce || kind == OpKind::kReduceScatter;

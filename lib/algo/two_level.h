@@ -7,6 +7,7 @@
 
 #include "lib/algo/hosts.h"
 #include "lib/algo/ops.h"
+#include "lib/op/ops/product.h"
 
 namespace sk::algo {
 
@@ -32,6 +33,8 @@ std::optional<Plan> plan_in_levels(const OpDesc& op, const Target& target, Ranks
 Plan sum_whole(const OpDesc& op, const Target& target, Ranks ranks);
 Plan sum_along_hosts(const OpDesc& op, const Target& target, Ranks ranks);
 Plan allreduce_gemm_along_hosts(const OpDesc& op, const Target& target, Ranks ranks);
+// As many tiles as such a product wants, of which each rank multiplies all.
+uint32_t tiles_along_hosts(const GemmCall& call, const Target& target);
 // All-gather and broadcast.
 Plan relay(const OpDesc& op, const Target& target, Ranks ranks, Levels levels);
 

@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "lib/algo/planner.h"
+#include "lib/algo/two_level.h"
 #include "lib/base/process_name.h"
 #include "lib/comm/agreement.h"
 #include "lib/comm/flight.h"
@@ -376,8 +377,9 @@ void CpuCommunicator::evict_one() {
   cache_.erase(oldest);
 }
 
-Target CpuCommunicator::target_for(const OpDesc& op) const {
+Target CpuCommunicator::target_for(const OpDesc& op, bool one_level) const {
   Target target = target_;
+  target.one_level = one_level;
   if (const std::optional<Product> cut = product_of(op, target)) {
     backend_.gemm_tiles(cut->dtype, cut->m, cut->n, cut->k, cut->parts, kernel_sets_).apply(target);
   }
@@ -385,7 +387,17 @@ Target CpuCommunicator::target_for(const OpDesc& op) const {
 }
 
 Result<std::shared_ptr<const Plan>> CpuCommunicator::plan_for(const OpDesc& op) {
-  return made_.get(op, target_for(op), rank());
+  Result<std::shared_ptr<const Plan>> plan = made_.get(op, target_for(op), rank());
+  if (plan.ok() || plan.status().code() != SK_ERR_UNSUPPORTED ||
+      algo::choose_levels(op, target_).levels == algo::Levels::kFlat) {
+    return plan;
+  }
+  // All ranks do so: what is refused does not depend on which one asks.
+  Result<std::shared_ptr<const Plan>> flat =
+      made_.get(op, target_for(op, /*one_level=*/true), rank());
+  if (!flat.ok()) return plan;
+  log_.warn("{}; ranks are planned for as if none shared a host", plan.status().message());
+  return flat;
 }
 
 Status CpuCommunicator::check_fits(const Plan& plan) {

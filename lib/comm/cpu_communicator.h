@@ -65,7 +65,7 @@ class CpuCommunicator final : public Communicator {
                       bool one_process_space);
   // Why no call can succeed any more, or OK.
   Status over() const;
-  Target target_for(const OpDesc& op) const;
+  Target target_for(const OpDesc& op, bool one_level = false) const;
   Result<Placed> place(const Call& call) const;
   // What no cache keeps is the caller's.
   Result<std::shared_ptr<Ready>> make_ready(const std::shared_ptr<const Plan>& plan);

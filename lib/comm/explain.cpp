@@ -19,7 +19,15 @@ bool any_buffer(const Plan& plan, const Judge& judge) {
   return std::any_of(plan.buffers.begin(), plan.buffers.end(), judge);
 }
 
-std::string why(PlanForm form, const Plan& plan) {
+uint64_t largest_put(const RankPlan& part) {
+  uint64_t most = 0;
+  for (const Task& task : part.tasks) {
+    if (task.op == TaskOp::kPut) most = std::max(most, part.regions_of(task)[0].row_bytes);
+  }
+  return most;
+}
+
+std::string why(PlanForm form, const Plan& plan, const RankPlan* part) {
   const Target& target = plan.target;
   const bool symmetric = plan.op.any_symmetric();
   const uint64_t most = symmetric ? target.one_shot_symmetric_bytes : target.one_shot_bytes;
@@ -29,7 +37,7 @@ std::string why(PlanForm form, const Plan& plan) {
     case PlanForm::kAlone:
       return "by this rank alone";
     case PlanForm::kPuts:
-      return fmt::format("by puts, in slots of {} bytes, {} under way: {}", target.chunk_bytes,
+      return fmt::format("by puts of {} bytes at most, {} under way: {}", largest_put(*part),
                          target.slot_count,
                          target.mapped ? "the callers' memory is not symmetric on both sides"
                                        : "no peer's memory is mapped");
@@ -98,7 +106,7 @@ std::string explain(const Plan& plan, uint32_t rank) {
   const size_t queues = part == nullptr ? 0 : part->queues.size();
   const size_t tasks = part == nullptr ? 0 : part->tasks.size();
   return fmt::format("{}: {}{}; {} tasks in {} queues", describe(plan.op),
-                     why(form_of(plan, rank), plan), between_hosts(plan), tasks, queues);
+                     why(form_of(plan, rank), plan, part), between_hosts(plan), tasks, queues);
 }
 
 }  // namespace sk

@@ -73,6 +73,7 @@ void add_target(Hash& hash, const Target& t) {
            t.stream_bytes, t.put_bytes_max, t.band_rows, t.packed_pitch, t.edge_signals_max,
            t.raw_b, t.queue_bytes_min, t.turn_bytes);
   if (!t.host_of.empty()) hash.add_all(t.host_of, [&](uint32_t host) { hash.add(host); });
+  if (t.one_level) hash.add(t.one_level);
 }
 
 void add_part(Hash& hash, const RankPlan& part) {

@@ -46,6 +46,8 @@ struct Target {
   uint64_t turn_bytes = 0;
   // For each rank the least rank of its host. Empty: all share one, or nothing is known of it.
   std::vector<uint32_t> host_of = {};
+  // Collectives have the forms that they have where each rank has a host of its own.
+  bool one_level = false;
 
   bool operator==(const Target&) const = default;
 };

@@ -14,7 +14,8 @@
 //
 // Behind the target's fields, where nothing packs B: `raw_b`, and where queues share out vectors
 // otherwise than CPUs' do: `queue_bytes_min=8192 turn_bytes=32768`, and where ranks are of several
-// hosts, the least rank of each one's host: `host_of=0,0,2,2`. On a line below, where
+// hosts, the least rank of each one's host: `host_of=0,0,2,2`, with
+// `one_level` behind it where plans look at none of that. On a line below, where
 // the plan has one: `free dimension=1 block=16`. A task's flags stand behind its name: after_all,
 // free_rows, free_blocks, posts_in_order. A region is BUFFERS@OFFSET:BYTES, or
 // BUFFERS@OFFSET:ROWSxROW_BYTES/PITCH. Empty lines and lines that begin with # say nothing.

@@ -131,6 +131,8 @@ std::string dump(const Plan& plan) {
     if (rank == 0) fmt::format_to(Out(text), " {}", text::kHostOf);
     fmt::format_to(Out(text), "{}{}", rank == 0 ? "" : ",", plan.target.host_of[rank]);
   }
+  if (plan.target.one_level && !plan.target.host_of.empty())
+    fmt::format_to(Out(text), " {}", text::kOneLevel);
   text += '\n';
   if (plan.free.number != 0 || plan.free.block != 0) {
     text += "free";

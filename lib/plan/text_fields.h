@@ -28,6 +28,8 @@ inline std::string_view value_name(BufferAccess access) {
 inline constexpr std::string_view kRawB = "raw_b";
 // Last, where ranks are of several hosts: for each its host's least, with commas.
 inline constexpr std::string_view kHostOf = "host_of=";
+// Behind that, where it is so.
+inline constexpr std::string_view kOneLevel = "one_level";
 
 template <typename T, typename Visitor>
 void visit_target(T& target, Visitor&& field) {

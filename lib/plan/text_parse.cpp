@@ -94,6 +94,8 @@ class Parser {
       plan_.target.host_of.push_back(host);
       has = reader_.take(",");
     }
+    reader_.skip_spaces();
+    if (!plan_.target.host_of.empty()) plan_.target.one_level = reader_.take_word(text::kOneLevel);
     return Status();
   }
 

@@ -13,11 +13,12 @@
 namespace sk::testing_ops {
 
 // body(comm, rank) runs on each of `ranks` threads; the communicators are freed behind it. `change`
-// may alter what they are made of.
+// may alter what they are made of; `library` is what the library is told, null: nothing.
 inline void in_thread_ranks(int ranks, const std::function<void(sk_comm*, int)>& body,
-                            const std::function<void(sk_comm_config&)>& change = nullptr) {
+                            const std::function<void(sk_comm_config&)>& change = nullptr,
+                            const sk_config* library = nullptr) {
   sk_context* context = nullptr;
-  ASSERT_EQ(sk_init(nullptr, &context), SK_OK);
+  ASSERT_EQ(sk_init(library, &context), SK_OK);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {

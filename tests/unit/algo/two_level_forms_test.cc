@@ -39,7 +39,7 @@ void make_product(FormCase& c, std::mt19937_64& random) {
   words.transpose_b = words.pack_b && random() % 2;
   words.m = int64_t(1 + random() % 60);
   words.n = int64_t(1 + random() % 60);
-  words.k = int64_t(random() % 20);
+  words.k = int64_t(random() % (random() % 4 ? 20 : 300));  // The first queue multiplies, too.
   words.lda = (words.transpose_a ? words.m : words.k) + int64_t(random() % 3);
   words.ldb = words.pack_b ? (words.transpose_b ? words.k : words.n) + int64_t(random() % 3) : 0;
   words.ldc = words.n + int64_t(random() % 2 * (random() % 9));

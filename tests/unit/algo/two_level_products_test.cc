@@ -19,10 +19,12 @@ using namespace testing_support;
 TEST(TwoLevel, AProductsSumsCrossOnceForEachHost) {
   for (const std::vector<uint32_t>& sizes : std::vector<std::vector<uint32_t>>{
            {1, 1}, {2, 2}, {2, 2, 2, 2}, {4, 4}, {3, 1}, {1, 3, 2}}) {
-    for (const DType out : {DType::kF32, DType::kBF16}) {
+    for (const auto& [out, workers] : std::vector<std::pair<DType, uint32_t>>{
+             {DType::kF32, 1}, {DType::kF32, 3}, {DType::kBF16, 1}, {DType::kBF16, 2}}) {
       const OpDesc op =
           product_op(1000, 1100, 64, out == DType::kF32 ? DType::kF32 : DType::kBF16, out);
-      const Target target = with_packed(hosts(sizes), op);
+      Target target = with_packed(hosts(sizes), op);
+      target.workers = workers;
       const CrossingSum sum = crossing(op, target), plain = crossing_when_flat(op, target);
       const auto count = double(sizes.size());
       const double all = 1000.0 * 1100 * double(dtype_bytes(out));
@@ -45,6 +47,38 @@ TEST(TwoLevel, AProductsSumsCrossOnceForEachHost) {
   const OpDesc op = product_op(1000, 1100, 64);
   EXPECT_EQ(algo::choose_levels(op, with_packed(hosts({2, 2, 2, 2}), op)).levels,
             Levels::kAlongHosts);
+}
+
+// Partial tiles have whole blocks of rows and columns, however few of them C has.
+TEST(TwoLevel, AProductOfFewRowsGoesAlongHostsForWhatPartialTilesTake) {
+  const OpDesc op = product_op(1, 8192, 64, DType::kBF16, DType::kBF16);
+  const Target target = with_packed(hosts(std::vector<uint32_t>(8, 2)), op);
+  EXPECT_EQ(algo::choose_levels(op, target).levels, Levels::kAlongHosts);
+  const CrossingSum sum = crossing(op, target), plain = crossing_when_flat(op, target);
+  EXPECT_LE(10 * sum.bytes_out_max, plain.bytes_out_max);
+  EXPECT_LE(sum.messages, plain.messages);
+}
+
+// Two ranks may have but a few signals for what passes between them.
+TEST(TwoLevel, ProductsKeepToTheSignalsThatThereAre) {
+  const OpDesc op = product_op(1000, 1100, 64);
+  bool flat = false, along = false;
+  for (const uint32_t signals : {4u, 8u, 15u, 16u, 17u, 30u, 100u}) {
+    Target target = with_packed(hosts({2, 2, 2}), op);
+    target.workers = 20;
+    target.edge_signals_max = signals;
+    const algo::Choice choice = algo::choose_levels(op, target);
+    if (choice.levels == Levels::kFlat) {
+      flat = true;
+      EXPECT_THAT(choice.why_flat, HasSubstr("too few signals"));
+      continue;
+    }
+    along = true;
+    for (const RankPlan& part : made(op, target).ranks) {
+      for (const Signal& signal : part.signals) ASSERT_LT(signal.number, signals);
+    }
+  }
+  EXPECT_TRUE(flat && along);
 }
 
 // A of each rank is needed by all others: once at each host.
@@ -75,6 +109,10 @@ TEST(TwoLevel, ProductsThatDoNotFitStayFlatAndSayWhy) {
   EXPECT_THAT(choice(product_op(1000, 1000, 8), hosts({40, 40})).why_flat,
               HasSubstr("no other form"));
   EXPECT_EQ(choice(product_op(1000, 1000, 8), hosts({1, 1, 1})).why_flat, nullptr);
+  Target refused = hosts({2, 2});
+  refused.one_level = true;
+  EXPECT_THAT(choice(product_op(1000, 1000, 8), refused).why_flat, HasSubstr("was refused"));
+  EXPECT_THAT(choice(gather_op(32, 32, 8), refused).why_flat, HasSubstr("was refused"));
   // Shards are not summed, so that no order of hosts matters.
   EXPECT_EQ(choice(gather_op(32, 32, 8), mixed).levels, Levels::kOncePerHost);
   EXPECT_EQ(choice(gather_op(32, 32, 0), mixed).levels, Levels::kFlat);
@@ -85,7 +123,8 @@ TEST(TwoLevel, ProductsOfLargeHostsTakeLittleMoreMemoryThanFlatPlans) {
        std::vector<std::vector<uint32_t>>{{2, 2}, {8, 8}, {16, 16}, {4, 4, 4, 4}, {31, 1, 31}}) {
     for (const int64_t n : {256, 1024, 4096}) {
       const OpDesc op = product_op(1024, n, 8);
-      const Target target = with_packed(hosts(sizes), op);
+      Target target = with_packed(hosts(sizes), op);
+      target.workers = n == 1024 ? 4 : 1;
       const Plan plan = made(op, target), plain = made(op, flat(target));
       uint64_t most = 0, most_flat = 0;
       for (uint32_t rank = 0; rank < target.world_size; ++rank) {

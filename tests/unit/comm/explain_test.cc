@@ -15,9 +15,10 @@ using testing::HasSubstr;
 using testing::Not;
 using testing_support::op_desc;
 
-std::string explained(const TextOp& op, std::vector<uint32_t> host_of) {
+std::string explained(const TextOp& op, std::vector<uint32_t> host_of, bool one_level = false) {
   Target target{.world_size = 4, .mapped = false};
   target.host_of = std::move(host_of);
+  target.one_level = one_level;
   Result<Plan> plan = make_plan(op_desc(op), target);
   return plan.ok() ? explain(*plan, 0) : plan.status().message();
 }
@@ -33,6 +34,9 @@ TEST(Explain, SaysWhatCrossesAndWhy) {
   sum.count = 1 << 20;
   EXPECT_THAT(explained(sum, pairs), HasSubstr("in two levels, from host to host: "));
   EXPECT_THAT(explained(sum, pairs), HasSubstr(", 4194304 bytes from a host at most; "));
+  EXPECT_THAT(explained(sum, pairs), HasSubstr("by puts of 65536 bytes at most, 4 under way: "));
+  EXPECT_THAT(explained(sum, pairs, /*one_level=*/true),
+              HasSubstr("although ranks share hosts: its plan in two levels was refused: "));
   EXPECT_THAT(explained(sum, {0, 1, 0, 1}),
               HasSubstr("from rank to rank, although ranks share hosts: the ranks of a host do not "
                         "follow one another: "));

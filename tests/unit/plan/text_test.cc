@@ -64,6 +64,7 @@ TEST(PlanText, OddValuesSurviveTheRoundTrip) {
     if (random() % 2) plan.target.turn_bytes = random() >> random() % 64;
     for (uint64_t hosts = random() % 2 * (random() % 4); hosts > 0; --hosts)
       plan.target.host_of.push_back(uint32_t(random()) >> random() % 32);
+    plan.target.one_level = !plan.target.host_of.empty() && random() % 2;
     plan.buffers[0].access = BufferAccess(random() % 5);
     const Result<Plan> back = parse(dump(plan));
     ASSERT_TRUE(back.ok()) << back.status().message() << "\n" << dump(plan);
