@@ -46,6 +46,7 @@ const packed_free = Ref{Ptr{Cvoid}}(C_NULL)
 const topo_free = Ref{Ptr{Cvoid}}(C_NULL)
 const op_free = Ref{Ptr{Cvoid}}(C_NULL)
 const session_close = Ref{Ptr{Cvoid}}(C_NULL)
+const session_leave = Ref{Ptr{Cvoid}}(C_NULL)
 
 # An image of Julia with this package in it starts processes that do not know the library yet: there
 # it is false, and the process calls start() once it does.
@@ -62,6 +63,7 @@ function start()
     topo_free[] = Libdl.dlsym(library, :sk_topo_free)
     op_free[] = Libdl.dlsym(library, :sk_op_free)
     session_close[] = Libdl.dlsym(library, :sk_session_close)
+    session_leave[] = Libdl.dlsym(library, :sk_session_leave)
     return nothing
 end
 

@@ -21,10 +21,10 @@ end
 function interruptible(wait)
     own = Waiter(current_task(), false)
     try
-        disable_sigint(() -> lock(() -> push!(waiters, own), waiters_lock))
+        disable_sigint(() -> lock(() -> enlist(own), waiters_lock))
         wait()
     catch error
-        error isa InterruptException && hand_on_interrupt(own) || rethrow()
+        error isa InterruptException && disable_sigint(() -> hand_on_interrupt(own)) || rethrow()
     finally
         disable_sigint(() -> lock(() -> filter!(!=(own), waiters), waiters_lock))
     end
@@ -32,21 +32,29 @@ function interruptible(wait)
     return nothing
 end
 
-"""False: it is this task's. In a notebook the rank's program says whose it is."""
-function hand_on_interrupt(own)
+"""With the lock. What Ctrl-C has kept from being taken away goes now."""
+function enlist(own)
+    filter!(each -> each.task !== own.task && !istaskdone(each.task), waiters)
+    push!(waiters, own)
+end
+
+"""
+False: it is this task's. In a notebook the rank's program says whose it is, and at a prompt nobody may throw into
+what waits for the next line.
+"""
+function hand_on_interrupt(own::Waiter)
     program = program_task()
     (tells_interrupts() || program === own.task || istaskdone(program)) && return false
-    disable_sigint() do
-        lock(waiters_lock) do
-            at = findfirst(each -> each.task === program, waiters)
-            if at === nothing
-                schedule(program, InterruptException(); error = true)
-            else
-                waiters[at].is_interrupted = true
-            end
+    return lock(waiters_lock) do
+        at = findfirst(each -> each.task === program, waiters)
+        at === nothing && isdefined(Base, :active_repl_backend) && return false
+        if at === nothing
+            schedule(program, InterruptException(); error = true)
+        else
+            waiters[at].is_interrupted = true
         end
+        return true
     end
-    return true
 end
 
 """

@@ -106,23 +106,28 @@ function attach(name, token)
     said, shows = c_text(name, "name"), c_text(token, "token")
     session_close[] == C_NULL && start()
     free_dropped()
-    session = made_whole(undo = leave) do
-        made, ranks = Ref{Ptr{Cvoid}}(C_NULL), Ref{Int32}(0)
-        status = GC.@preserve said shows begin
-            @waits libsk.sk_session_attach(
-                pointer(said)::Ptr{UInt8}, pointer(shows)::Ptr{UInt8}, made::Ptr{Ptr{Cvoid}},
-                ranks::Ptr{Int32}
-            )::Int32
-        end
-        check(status)
-        session_on(made[], Int(ranks[]), shows, true, ATTACHED_STOP_S, nothing)
-    end
-    session.book.adopts = true
+    session = nothing
     try
-        await_that(() -> session.book.states_told >= 2, session, now_s() + TOLD_S) && return session
-        throw(SKError(TIMEOUT, "attach: the session told nothing of itself for $TOLD_S s"))
+        disable_sigint() do
+            made, ranks = Ref{Ptr{Cvoid}}(C_NULL), Ref{Int32}(0)
+            status = GC.@preserve said shows begin
+                @waits libsk.sk_session_attach(
+                    pointer(said)::Ptr{UInt8}, pointer(shows)::Ptr{UInt8}, made::Ptr{Ptr{Cvoid}},
+                    ranks::Ptr{Int32}
+                )::Int32
+            end
+            check(status)
+            session = session_on(made[], Int(ranks[]), shows, true, ATTACHED_STOP_S, nothing)
+            session.book.adopts = true
+        end
+        while session.book.states_told < 2
+            heard = session.book.heard
+            await_that(() -> session.book.heard != heard, session, now_s() + TOLD_S) ||
+                throw(SKError(TIMEOUT, "attach: the session told nothing of itself for $TOLD_S s"))
+        end
+        return session
     catch
-        isopen(session) && leave(session)
+        session === nothing || leave(session)
         rethrow()
     end
 end
@@ -144,7 +149,10 @@ function session_on(handle, ranks, token, has_name, stop_s, count)
     session = Session(
         handle, ranks, token, has_name, RawFD(fd[]), stop_s, count, Book(), own, Threads.Condition(own), false
     )
-    return finalizer(each -> free_later(session_close[], each.handle), session)
+    precompile(hand_on_interrupt, (Waiter,))  # Else the first Ctrl-C waits for that, and a second breaks it off.
+    # What attached and is dropped has not ended what it was to rescue.
+    end_ = count === nothing ? session_leave : session_close
+    return finalizer(each -> free_later(end_[], each.handle), session)
 end
 
 function open_session(count, words, fork, lines, texts, times)
@@ -244,13 +252,14 @@ end
 
 """Frees it by `free(handle)`; where that is refused, or Ctrl-C comes before, it stays as it was."""
 function give_up(free, session)
-    handle = lock(session.lock) do
-        was, session.handle = session.handle, C_NULL
-        return was
-    end
-    handle == C_NULL && return nothing
-    is_free = false
+    handle, is_free = C_NULL, false
     try
+        disable_sigint() do
+            lock(session.lock) do
+                handle, session.handle = session.handle, C_NULL
+            end
+        end
+        handle == C_NULL && return nothing
         # Nobody may watch a descriptor that is closed.
         until = now_s() + CLOSE_S
         while session.is_watched && now_s() < until
@@ -262,7 +271,7 @@ function give_up(free, session)
             check(status)
         end
     catch
-        is_free || lock(() -> session.handle = handle, session.lock)
+        is_free || handle == C_NULL || lock(() -> session.handle = handle, session.lock)
         rethrow()
     end
     return nothing

@@ -70,7 +70,8 @@ form calls `f(event)` with each [`CellEvent`](@ref) meanwhile. The third queues 
 - `tag`: the caller's own text, which a session that attaches finds at the cell.
 
 Ctrl-C interrupts what runs on all ranks, which stay, and throws `InterruptException`; where several tasks wait,
-in the program's own: that of a script or of the prompt. (In a script only after `Base.exit_on_sigint(false)`.)
+in the program's own: that of a script or of the prompt. What others wait for goes on, until
+[`LibSK.interrupt`](@ref). (In a script only after `Base.exit_on_sigint(false)`.)
 """
 function Base.run(
     session::Session,
@@ -128,11 +129,13 @@ function run_cell(f, session, code, ranks, check, timeout, input, silent, go_on,
         end
         attend(f, cell, input, until)
     catch error
+        Base.sigatomic_begin()
         # Ctrl-C is for what runs, other errors are of this cell.
-        cell === nothing || !isopen(session) || stop(cell, error isa InterruptException ? session : cell)
+        stop(cell, error isa InterruptException ? session : cell)
         rethrow()
     end
     if cell.result === nothing
+        Base.sigatomic_begin()
         stop(cell, cell)
         never = cell.result !== nothing && cell.result.status == :aborted
         how = never ? "begun within $timeout s, so it was dropped" : "ended within $timeout s, so it was interrupted"
@@ -211,16 +214,22 @@ function attend(f, cell, input, until)
     end
 end
 
-"""Interrupts `what`, the cell alone or its session, and waits for its end; the session for each Ctrl-C meanwhile."""
+"""
+Interrupts `what`, the cell alone or its session, and waits for its end; the session for each Ctrl-C meanwhile. Such
+as have come behind the caller's sigatomic_begin() are thrown here.
+"""
 function stop(cell, what)
-    session = cell.session
+    is_first = true
     for _ in 1:PRESSES
         try
+            is_first && (is_first = false; Base.sigatomic_end())
+            (cell === nothing || !isopen(cell.session)) && return nothing
+            session = cell.session
             interrupt(what)
             return await_that(() -> cell.result !== nothing, session, now_s() + session.stop_s)
         catch error
             if error isa InterruptException
-                what = session
+                cell === nothing || (what = cell.session)
                 continue
             end
             error isa SKError && return nothing  # The session is over.

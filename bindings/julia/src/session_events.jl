@@ -8,6 +8,7 @@ mutable struct Book
     state::Symbol  # :starting, :ready, :degraded, :over
     over::String  # Why no event comes any more.
     states_told::Int
+    heard::Int  # So many events.
     adopts::Bool  # A session that attached still hears of the cells of before: up to its second state.
     lost::Dict{Int,String}
     notes::Dict{String,String}
@@ -16,7 +17,7 @@ mutable struct Book
     replies::Dict{UInt64,Any}  # By request: nothing until the answer comes.
 end
 
-Book() = Book(:starting, "", 0, false, Dict(), Dict(), Dict(), [], Dict())
+Book() = Book(:starting, "", 0, 0, false, Dict(), Dict(), Dict(), [], Dict())
 
 # enum sk_session_state, enum sk_rank_state
 const STATES = (:starting, :ready, :degraded, :over)
@@ -61,7 +62,7 @@ function watch(session, seconds)
             end
         end
         if fd === nothing
-            lock(() -> session.is_watched && wait(session.looked), session.lock)
+            await_look(session, seconds)
         else
             await_readable(fd, seconds)
         end
@@ -73,6 +74,29 @@ function watch(session, seconds)
             end
         end
     end
+    return nothing
+end
+
+"""Waits until who watches has looked, but no longer: its thread may be busy with something else."""
+function await_look(session, seconds)
+    timer, pressed = nothing, false
+    try
+        disable_sigint(() -> timer = Timer(seconds))
+        @async try
+            wait(timer)
+            lock(() -> notify(session.looked), session.lock)
+        catch error
+            if error isa InterruptException  # Else the wait is over.
+                pressed = true
+                lock(() -> notify(session.looked), session.lock)
+            end
+        end
+        lock(() -> session.is_watched && wait(session.looked), session.lock)
+    finally
+        timer === nothing || disable_sigint(() -> close(timer))
+        yield()  # That task ends before this one waits again.
+    end
+    pressed && throw(InterruptException())
     return nothing
 end
 
@@ -131,6 +155,7 @@ end
 
 function take_event!(session, event::Event)
     book = session.book
+    book.heard += 1
     if event.kind == EVENT_STATUS
         book.state = STATES[event.status]
         book.states_told += 1

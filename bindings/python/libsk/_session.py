@@ -133,12 +133,15 @@ class Session(Questions):
         book.adopt = lambda number: Cell(self._link, number, self)
         self._begin(handle, book, has_name=True, has_lease=True)
         try:
-            if not self._link.wait(lambda: not self._book.catches_up(), _TOLD_S, "attach"):
-                raise TimeoutError(
-                    f"session.attach(): the session told nothing of itself for {_TOLD_S:g} s",
-                    30,
-                    "SK_ERR_TIMEOUT",
-                )
+            while self._book.catches_up():
+                heard = self._link.heard
+                more = lambda heard=heard: self._link.heard != heard  # noqa: E731
+                if not self._link.wait(more, _TOLD_S, "attach"):
+                    raise TimeoutError(
+                        f"session.attach(): the session told nothing of itself for {_TOLD_S:g} s",
+                        30,
+                        "SK_ERR_TIMEOUT",
+                    )
         except BaseException:
             self._link.leave()  # What it was to rescue goes on.
             raise

@@ -48,6 +48,8 @@ class Link:
         self.handle = handle
         self.changed = threading.Condition()
         """Notified after every event; guards what ``take`` writes."""
+        self.heard = 0
+        """So many events."""
         self._take = take
         self._fd = handle.fd()
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -230,6 +232,7 @@ class Link:
             return False
         with self.changed:
             self._take(event)
+            self.heard += 1
             self._notify()
         if event["kind"] == _STATUS and event["status"] == _OVER:
             self._lose(event["text"])
@@ -255,7 +258,7 @@ class Link:
 
 def _end_all() -> None:
     """At the interpreter's end: closes what nobody has closed, but for those that have a lease."""
-    links = [link for link in _open if not link.is_closed]
+    links = [link for link in list(_open) if not link.is_closed]
     for link in links:
         end = link.leave if link.has_lease else link.close
         end(wait=False)

@@ -169,12 +169,13 @@ class Session {
     outside([&] { return sk_session_open(&config, &session_); });
   }
   Session(const std::string& name, const std::string& token) {
+    on_drop_ = sk_session_leave;
     outside([&] { return sk_session_attach(name.c_str(), token.c_str(), &session_, &ranks); });
   }
   // What nobody has closed. In a forked child this is refused, and the parent's stays.
   ~Session() {
     std::string unsaid;
-    if (session_ != nullptr) (void)!try_outside([&] { return sk_session_close(session_); }, unsaid);
+    if (session_ != nullptr) (void)!try_outside([&] { return on_drop_(session_); }, unsaid);
   }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -299,6 +300,7 @@ class Session {
   }
 
   sk_session* session_ = nullptr;
+  sk_status (*on_drop_)(sk_session*) noexcept = sk_session_close;
   bool polls_ = false;
 };
 

@@ -83,6 +83,10 @@ Result<std::unique_ptr<Session>> Session::open(Open open, const std::string& sk_
 }
 
 Session::~Session() {
+  if (attached_) {
+    leave();
+    return;
+  }
   const Status ignored = close();  // Destructors release; close() reports.
   (void)ignored;
 }

@@ -64,8 +64,9 @@ class Session {
   std::atomic<uint64_t> last_cell_{0};
   std::atomic<uint64_t> last_request_{0};
   uint64_t last_seq_ = 0;
-  bool over_ = false;    // SK_SESSION_OVER was handed out.
-  bool closed_ = false;  // The controller's end of the link is gone.
+  bool attached_ = false;  // Whoever drops it has rescued nothing yet: it goes on for its lease.
+  bool over_ = false;      // SK_SESSION_OVER was handed out.
+  bool closed_ = false;    // The controller's end of the link is gone.
 };
 
 // Where the `sk` program is: SK_PROGRAM, this program, beside this library, PATH.

@@ -33,6 +33,7 @@ Result<std::unique_ptr<Session>> Session::attach(const std::string& name,
     const int64_t left_ms = (until_ns - monotonic_ns()) / 1'000'000;
     SK_ASSIGN_OR_RETURN(auto message, session->receive(std::max<int64_t>(0, left_ms)));
     if (message && std::holds_alternative<Welcome>(*message)) {
+      session->attached_ = true;
       SK_RETURN_IF_ERROR(session->go_on(std::get<Welcome>(*message), name));
       return session;
     }
