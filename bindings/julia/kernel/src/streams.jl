@@ -65,7 +65,19 @@ Base.setup_stdio(io::RankStream, ::Bool) = (RawFD(io.which), false)
 const kept_descriptors = Cint[-1, -1]
 const kept_stdin = Ref{Cint}(-1)
 
+# Where Julia's own C prints: that a module is replaced, say. It ends the process where that is a stream that was
+# freed, as one is that a cell has put in its place for a while.
+const kept_c_streams = fill(C_NULL, 3)
+
+function c_stream(fd)
+    fd == 0 && return cglobal(:jl_uv_stdin, Ptr{Cvoid})
+    return fd == STDOUT ? cglobal(:jl_uv_stdout, Ptr{Cvoid}) : cglobal(:jl_uv_stderr, Ptr{Cvoid})
+end
+
+put_c_back(fd) = unsafe_store!(c_stream(fd), kept_c_streams[fd + 1])
+
 function install_streams()
+    foreach(fd -> kept_c_streams[fd + 1] = unsafe_load(c_stream(fd)), 0:2)
     foreach(which -> kept_descriptors[which] = above_stdio(which), (STDOUT, STDERR))
     kept_stdin[] = above_stdio(0)
     output, errors = RankStream(STDOUT), RankStream(STDERR)
@@ -95,6 +107,7 @@ end
 
 function put_back(io, fd)
     lead_back(fd)
+    put_c_back(fd)
     Core.eval(Base, Expr(:(=), (:stdin, :stdout, :stderr)[fd + 1], io))
     return io
 end
@@ -118,6 +131,7 @@ end
 
 """After a cell there are streams and displays, whatever it has made of those."""
 function restore_variables()
+    foreach(put_c_back, (STDOUT, STDERR))
     for (name, stream) in ((:stdout, RankStream(STDOUT)), (:stderr, RankStream(STDERR)))
         getfield(Base, name) isa IO || Core.eval(Base, :($name = $stream))
     end
