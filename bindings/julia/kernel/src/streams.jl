@@ -74,7 +74,11 @@ function c_stream(fd)
     return fd == STDOUT ? cglobal(:jl_uv_stdout, Ptr{Cvoid}) : cglobal(:jl_uv_stderr, Ptr{Cvoid})
 end
 
-put_c_back(fd) = unsafe_store!(c_stream(fd), kept_c_streams[fd + 1])
+function put_c_back(fd)
+    kept = kept_c_streams[fd + 1]
+    kept == C_NULL || unsafe_store!(c_stream(fd), kept)  # While an image is made there is no rank yet.
+    return
+end
 
 function install_streams()
     foreach(fd -> kept_c_streams[fd + 1] = unsafe_load(c_stream(fd)), 0:2)
