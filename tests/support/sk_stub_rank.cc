@@ -157,8 +157,13 @@ void ask_and_look_late(const std::string& prompt, Failure* failure) {
   sk_input input = {};
   input.struct_size = sizeof input;
   const sk_status asked = sk_worker_input(worker, prompt.c_str(), 0, 0, &input);
-  // Answer and interrupt may both have come before this thread goes on behind its question.
-  if (asked != SK_OK && asked != SK_ERR_ABORTED) quit("input");
+  // Answer and interrupt may both have come before this thread goes on behind its question: then it
+  // has been told, once.
+  if (asked == SK_ERR_ABORTED) {
+    *failure = {"KeyboardInterrupt", "", SK_ERROR_INTERRUPT};
+    return;
+  }
+  if (asked != SK_OK) quit("input");
   if (wait_ms(60'000, true)) return;
   ask_for_input(prompt, 0, failure);
 }
