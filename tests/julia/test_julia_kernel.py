@@ -361,8 +361,8 @@ def test_an_interrupt_is_told_once(kernels: Kernels) -> None:
 def test_an_interrupted_collective_is_one_interrupt(kernels: Kernels, waits: str) -> None:
     kernel = kernels(3)
     kernel.run("using LibSK; barrier(comm)\nstay() = while true; rand(3); end")
-    code = f"""println("on")
-try
+    code = f"""try
+    barrier(comm); println("on")
     {waits}
 catch error
     error isa InterruptException || rethrow()
@@ -386,7 +386,8 @@ def test_the_first_thing_a_cell_does_about_an_interrupt_goes_on(
 ) -> None:
     kernel = kernels(2)
     kernel.run("using LibSK; barrier(comm)")
-    code = f'println("on")\ntry\n    {waits}\ncatch\n    {saves}\n    print("saved")\nend'
+    on = 'barrier(comm); println("on")'  # So that all have come into their `try`.
+    code = f'try\n    {on}\n    {waits}\ncatch\n    {saves}\n    print("saved")\nend'
     for _ in range(3):
         sent = kernel.start(code)
         kernel.wait_for_stream(sent)
@@ -413,8 +414,8 @@ def test_what_a_cell_does_about_an_interrupt_may_ask(
         return
     kernel = kernels(ranks)
     kernel.run("using LibSK; barrier(comm)")
-    code = f"""println("on")
-try
+    code = f"""try
+    barrier(comm); println("on")
     {waits}
 catch error
     error isa InterruptException || rethrow()
@@ -440,8 +441,9 @@ end"""
 @pytest.mark.parametrize("ranks", [1, 4])
 def test_a_press_interrupts_the_question_about_the_one_before(kernels: Kernels, ranks: int) -> None:
     kernel = kernels(ranks)
-    code = """println("on")
-try
+    kernel.run("using LibSK; barrier(comm)")
+    code = """try
+    barrier(comm); println("on")
     sleep(60)
 catch
     try
@@ -471,8 +473,8 @@ def test_a_press_on_a_rank_that_saves_for_long_is_one_exception(kernels: Kernels
     """It is stuck, as far as one can say, and yet it looks."""
     kernel = kernels(1)
     kernel.run("work(s) = (t = time(); while time() - t < s; rand(3); end); told = []")
-    code = """println("on")
-try
+    code = """try
+    println("on")
     work(60)
 catch
     try
@@ -521,7 +523,7 @@ def test_what_a_cell_does_about_an_interrupt_goes_on(
     second one after half a second is for those who have not heard the first."""
     kernel = kernels(1)
     code = (
-        f'println("on")\ntry\n    {waits}\ncatch error\n'
+        f'try\n    println("on")\n    {waits}\ncatch error\n'
         f"    start = time()\n    {saves}\n    print(typeof(error))\nend"
     )
     kernel.run("takes = 0.9")
