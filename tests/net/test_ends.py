@@ -1,4 +1,4 @@
-"""Ranks that end in every way, at any moment, under a storm of signals: others hear, nothing stays."""
+"""Ranks that end in every way, at any moment, among many signals: others hear, nothing stays."""
 
 from __future__ import annotations
 

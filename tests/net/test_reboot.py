@@ -53,15 +53,18 @@ def test_a_host_that_was_rebooted_is_a_lost_connection(
             take_over(comes, goes, mac)
         # The job's next life has a rank at the same address, and the port of before.
         again = [stays, stays, comes]
-        second = [
-            Rank(
-                place,
-                as_rank(again, number, ranks.master_port) | {RESTART: "1", "MASTER_ADDR": stays.ip4},
-            )
-            for number, place in enumerate(again)
-        ]
-        assert wait_until(lambda: all(rank.said for rank in second), LIMIT_S)
+        second = next_life(again, ranks.master_port, {"MASTER_ADDR": stays.ip4})
         assert [rank.said for rank in second] == ["SK_OK"] * 3
+
+
+def next_life(places: list[Host], port: int, more: dict[str, str]) -> list[Rank]:
+    """The ranks of a job that was started again, when all have spoken."""
+    more = {RESTART: "1", **more}
+    ranks = [
+        Rank(place, as_rank(places, number, port) | more) for number, place in enumerate(places)
+    ]
+    assert wait_until(lambda: all(rank.said for rank in ranks), LIMIT_S)
+    return ranks
 
 
 def test_a_rank_of_the_life_before_is_none_of_the_next(
@@ -95,10 +98,8 @@ def test_a_rank_that_slept_through_its_jobs_end_is_none_of_the_next() -> None:
         ranks = Ranks(list(hosts), SK_PROBE_ROUNDS=MANY, **{RESTART: 0}, **timeout).begin()
         ranks[1].stop()
         assert ranks.said(1, within=BOUND_S)[0].startswith("SK_ERR_TIMEOUT: ")
-        env = [as_rank(list(hosts), number, ranks.master_port) | {RESTART: "1"} for number in (0, 1)]
-        second = [Rank(host, env[number]) for number, host in enumerate(hosts)]
         ranks[1].go_on()
-        assert wait_until(lambda: all(rank.said for rank in second), LIMIT_S)
+        second = next_life(list(hosts), ranks.master_port, {})
         assert [rank.said for rank in second] == ["SK_OK"] * 2
         assert not ranks.said(within=BOUND_S)[1].startswith("SK_OK")
 

@@ -1,4 +1,4 @@
-"""Ranks whose control group has too little memory: who was killed is told with the kernel's reason."""
+"""Ranks whose control group has too little memory: a death is told with the kernel's reason."""
 
 from __future__ import annotations
 
