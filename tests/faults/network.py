@@ -164,12 +164,13 @@ FAULTS = (
     Fault(
         10,
         "A host reboots, and comes back with its address",
-        "Its connections are lost to the others; the job's next start meets at the same place, "
-        "and nothing of the last one is taken in",
-        CUT,
+        "While it is away its connections are lost; once it is back and knows none of them its "
+        "ranks are said to have died. The job's next start meets at the same place, and nothing "
+        "of the last one is taken in",
+        CUT + ", " + LOST,
         SILENCE,
         tests=(
-            NET + "test_reboot.py::test_a_host_that_was_rebooted_is_a_lost_connection",
+            NET + "test_reboot.py::test_a_host_that_was_rebooted_is_missed",
             NET + "test_reboot.py::test_a_rank_of_the_life_before_is_none_of_the_next",
         ),
     ),

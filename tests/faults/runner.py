@@ -103,7 +103,7 @@ def run_ctest(tests: list[str], file: Path, env: dict[str, str]) -> Seen:
 def run_pytest(tests: list[str], file: Path, env: dict[str, str]) -> Seen:
     """Of one folder; a name that is not there ends it with a sentence."""
     command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    command += ["--color=no", "--junit-xml", str(file)]
+    command += ["--color=no", "--junit-xml", str(file), "-o", "junit_logging=system-out"]
     command += ["-o", f"faulthandler_timeout={CASE_TIMEOUT_S}"]
     command += ["-o", "faulthandler_exit_on_timeout=true"]
     return run_all([*command, *tests], file, env)
@@ -140,6 +140,7 @@ def cases(file: Path) -> Iterator[ElementTree.Element]:
 
 
 _GTEST_SKIP = re.compile(r"^\S+:\d+: Skipped\n(.*?)(?=^\[ |\Z)", re.MULTILINE | re.DOTALL)
+_TOLD = re.compile(r"^seen: (.*)$", re.MULTILINE)  # A line that a test prints.
 
 
 def read(file: Path) -> Seen:
@@ -157,7 +158,5 @@ def read(file: Path) -> Seen:
             seen.skips.append(f"{name}: {'; '.join(reasons) or skipped.get('message', '')}")
         else:
             seen.passed += 1
-        seen.told += [
-            each.get("value", "") for each in case.iter("property") if each.get("name") == "seen"
-        ]
+        seen.told += _TOLD.findall(output)
     return seen

@@ -21,8 +21,9 @@ not
 here
 
 </system-out></testcase>
-<testcase name="t" classname="m"><properties><property name="seen" value="1.5 s"/></properties>
-</testcase></testsuite>
+<testcase name="t" classname="m"><system-out>and
+seen: 1.5 s
+so on</system-out></testcase></testsuite>
 """
 
 

@@ -1,4 +1,5 @@
-// Many threads and many communicators: each call has its results, whoever else calls what meanwhile.
+// Many threads and many communicators: each call has its results, whoever else calls what
+// meanwhile.
 #include <gtest/gtest.h>
 
 #include <atomic>

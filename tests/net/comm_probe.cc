@@ -90,8 +90,7 @@ sk_context* last_context = nullptr;
 sk_comm* last_comm = nullptr;
 
 void free_all() {
-  const bool freed =
-      sk_comm_free(last_comm) == SK_OK && sk_finalize(last_context) == SK_OK;
+  const bool freed = sk_comm_free(last_comm) == SK_OK && sk_finalize(last_context) == SK_OK;
   say(freed ? "freed" : sk_last_error());
 }
 
@@ -113,9 +112,11 @@ void end(const std::string& how, sk_context* context, sk_comm* comm) {
       std::exit(0);
     }).detach();
     bool right = true;
-    while (sum_over_all(comm, 0, 0, 4099, &right) == SK_OK) {
+    while (true) {
+      for (const size_t count : {size_t{1}, size_t{4099}, size_t{1} << 20}) {
+        if (sum_over_all(comm, 0, 0, count, &right) != SK_OK) sleep(600);
+      }
     }
-    sleep(600);
   }
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import sys
 import time
-from collections.abc import Callable
 
 import pytest
 from hosts import BUILD, Host, Hosts, Link
@@ -64,9 +63,7 @@ def test_a_death_is_told_though_clocks_jump() -> None:
             assert "rank 2 died" in said
 
 
-def test_a_wait_is_as_long_as_it_may_be_though_clocks_jump(
-    record_property: Callable[[str, object], None],
-) -> None:
+def test_a_wait_is_as_long_as_it_may_be_though_clocks_jump() -> None:
     with Hosts(2) as hosts:
         timeout = {"SK_PROBE_TIMEOUT_MS": STOP_TIMEOUT_MS}
         ranks = Ranks(pairs(hosts), SK_PROBE_ROUNDS=MANY, **timeout, **jumping()).begin()
@@ -75,7 +72,7 @@ def test_a_wait_is_as_long_as_it_may_be_though_clocks_jump(
         for said in ranks.said(3, within=BOUND_S):
             assert said.startswith("SK_ERR_TIMEOUT: ")
         took = [rank.last_at - at for rank in ranks[:3]]
-        record_property("seen", f"timeouts of 4 s took {max(took):.1f} s")
+        print(f"seen: timeouts of 4 s took {max(took):.1f} s")
         assert max(took) >= 0.9 * STOP_TIMEOUT_MS / 1000
 
 

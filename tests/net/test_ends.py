@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
 
 import pytest
 from hosts import BUILD, Host, Hosts
@@ -46,15 +45,13 @@ def test_a_rank_ends_in_any_way_and_the_others_hear(end: str) -> None:
 
 
 @pytest.mark.parametrize("period_us", [1000, 150])
-def test_signals_that_come_all_the_time_change_nothing(
-    period_us: int, record_property: Callable[[str, object], None]
-) -> None:
+def test_signals_that_come_all_the_time_change_nothing(period_us: int) -> None:
     """While ranks meet, sum over shared memory and streams, and part."""
     with Hosts(2) as hosts:
         ranks = Ranks(pairs(hosts), SK_PROBE_ROUNDS=20, SK_PROBE_ALARM_US=period_us)
         assert ranks.said() == ["SK_OK"] * 4
         counts = [int(line.split()[1]) for rank in ranks for line in rank.lines[-2:-1]]
-        record_property("seen", f"{min(counts)} to {max(counts)} signals a rank")
+        print(f"seen: {min(counts)} to {max(counts)} signals a rank")
         assert min(counts) > 20
         assert [rank.program.wait(BOUND_S) for rank in ranks] == [0] * 4
 
@@ -88,9 +85,7 @@ def records(host: Host) -> list[str]:
     return host.run(["sh", "-c", f"ls /dev/shm/{RECORDS} || true"]).stdout.split()
 
 
-def test_ranks_that_are_killed_leave_nothing_but_their_records(
-    record_property: Callable[[str, object], None],
-) -> None:
+def test_ranks_that_are_killed_leave_nothing_but_their_records() -> None:
     """At any moment of meeting, summing and parting; records are few, and go when asked to."""
     rounds, draw = 12, random.Random(SEED)
     print(f"SK_TEST_SEED={SEED}")
@@ -107,7 +102,7 @@ def test_ranks_that_are_killed_leave_nothing_but_their_records(
                 rank.program.wait(BOUND_S)
         assert wait_until(lambda: [left(host) for host in hosts] == before), list(map(left, hosts))
         kept = [len(records(host)) for host in hosts]
-        record_property("seen", f"{rounds * 4} killed; {sum(kept)} records, nothing else")
+        print(f"seen: {rounds * 4} killed; {sum(kept)} records, nothing else")
         assert max(kept) <= RECORDS_MAX
         for host in hosts:
             host.run([SK, "status", "--forget"])

@@ -4,7 +4,6 @@ memory without end."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,9 +32,7 @@ def test_a_link_that_loses_five_packets_of_a_hundred_costs_nobody(count_max: int
             assert "rank 3 died" in said
 
 
-def test_a_bit_that_no_checksum_of_the_network_sees_ends_the_connection(
-    record_property: Callable[[str, object], None],
-) -> None:
+def test_a_bit_that_no_checksum_of_the_network_sees_ends_the_connection() -> None:
     """And no sum is wrong: what was changed is not believed."""
     print(f"SK_TEST_SEED={SEED}")
     with Hosts(2, seed=SEED, links=Link()) as hosts:
@@ -46,7 +43,7 @@ def test_a_bit_that_no_checksum_of_the_network_sees_ends_the_connection(
             assert said.startswith("SK_ERR_TRANSPORT: "), said
             assert "died" not in said
         took = max(rank.last_at for rank in ranks) - at
-        record_property("seen", f"said after {took:.1f} s")
+        print(f"seen: said after {took:.1f} s")
         counts = hosts.stats()
         changed = [counts[way]["corrupted_unseen"] for way in (("h0", "h1"), ("h1", "h0"))]
         assert sum(changed) > 0
@@ -58,9 +55,7 @@ def memory_kib(rank: Rank) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
 
 
-def test_a_reader_that_does_not_read_costs_no_memory_without_end(
-    record_property: Callable[[str, object], None],
-) -> None:
+def test_a_reader_that_does_not_read_costs_no_memory_without_end() -> None:
     """Neither do those that come behind it: what waits for it is bounded."""
     with Hosts(3) as hosts:
         ranks = Ranks(list(hosts), SK_PROBE_ROUNDS=MANY).begin()
@@ -69,7 +64,7 @@ def test_a_reader_that_does_not_read_costs_no_memory_without_end(
         before = [memory_kib(rank) for rank in ranks[:2]]
         time.sleep(4)  # tidy: allow sleep: it is the time that counts
         after = [memory_kib(rank) for rank in ranks[:2]]
-        record_property("seen", f"{before} KiB before, {after} KiB after")
+        print(f"seen: {before} KiB before, {after} KiB after")
         assert all(b <= a + 1024 for a, b in zip(before, after, strict=True))
         ranks[2].go_on()
         time.sleep(1)  # tidy: allow sleep: nothing may come of it
