@@ -1,4 +1,4 @@
-"""The lines of the table, printed when all are there."""
+"""The lines of the table: told as they come, and printed when all are there."""
 
 from __future__ import annotations
 
@@ -11,31 +11,26 @@ import pytest
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from faults import Verdict, closing  # noqa: E402
+from faults import Lines  # noqa: E402
 
-LINES = pytest.StashKey[dict[int, tuple[Verdict, str]]]()
+LINES = pytest.StashKey[Lines]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Before any of them has run."""
-    config.stash[LINES] = {}
+    """Before any of them has run. ./dev names a file by SK_TELL."""
+    told = os.environ.get("SK_TELL")
+    config.stash[LINES] = Lines(Path(told) if told else None)
 
 
 @pytest.fixture
-def lines(pytestconfig: pytest.Config) -> dict[int, tuple[Verdict, str]]:
-    """By number."""
+def lines(pytestconfig: pytest.Config) -> Lines:
+    """Of this run."""
     return pytestconfig.stash[LINES]
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """On the terminal, and for ./dev in the file that SK_TELL names."""
-    lines = config.stash[LINES]
-    if not lines:
-        return
-    table = [lines[number][1] for number in sorted(lines)]
-    table.append(closing({number: verdict for number, (verdict, _) in lines.items()}))
-    terminalreporter.write_line("\n".join(table))
-    if file := os.environ.get("SK_TELL"):
-        Path(file).write_text("\n".join(table) + "\n")
+    """Where a person has started pytest."""
+    if text := config.stash[LINES].text():
+        terminalreporter.write_line(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 
 import network
 import program
@@ -73,3 +74,23 @@ def closing(verdicts: Mapping[int, Verdict]) -> str:
     }
     rest = [f"{count[verdict]} {text}" for verdict, text in words.items() if count[verdict]]
     return ", ".join([f"{count[Verdict.AS_PROMISED]}/{len(verdicts)} as promised", *rest])
+
+
+class Lines:
+    """Those that there are by now, in a file as well if one is named."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self._told: dict[int, tuple[Verdict, str]] = {}
+
+    def tell(self, fault: Fault, verdict: Verdict, text: str) -> None:
+        """Of one more."""
+        self._told[fault.number] = verdict, text
+        if self._file is not None:
+            self._file.write_text(f"{self.text()}\n")
+
+    def text(self) -> str:
+        """In their order, and how many are what; "" where there are none."""
+        table = [self._told[number][1] for number in sorted(self._told)]
+        verdicts = {number: verdict for number, (verdict, _) in self._told.items()}
+        return "\n".join([*table, closing(verdicts)]) if table else ""

@@ -9,20 +9,18 @@ Tests of other suites are run where they are, so this suite is none of a whole `
 from __future__ import annotations
 
 import pytest
-from faults import FAULTS, Verdict, of_run, without_run
+from faults import FAULTS, Lines, of_run, without_run
 from runner import run
 from table import Fault
-
-Lines = dict[int, tuple[Verdict, str]]
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_it_is_as_promised(fault: Fault, lines: Lines) -> None:
     if not fault.tests:
-        lines[fault.number] = without_run(fault)
+        lines.tell(fault, *without_run(fault))
         pytest.skip(fault.out_of_reach or fault.not_built)
     seen = run(fault)
-    lines[fault.number] = of_run(fault, seen)
+    lines.tell(fault, *of_run(fault, seen))
     assert not seen.failures, "\n\n".join(seen.failures)
     if seen.skips:
         pytest.skip("; ".join(seen.skips))

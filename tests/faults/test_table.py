@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from faults import FAULTS, Verdict, closing, of_run, without_run
+from faults import FAULTS, Lines, Verdict, of_run, without_run
 from runner import Seen, drawn, folders, pattern, read
 from table import Fault
 
@@ -102,6 +102,12 @@ def test_lines() -> None:
     )
 
 
-def test_the_closing_line() -> None:
-    verdicts = {1: Verdict.AS_PROMISED, 2: Verdict.NOT_BUILT, 3: Verdict.IN_PART}
-    assert closing(verdicts) == "1/3 as promised, 1 in part, 1 not built"
+def test_lines_are_in_order_and_counted(tmp_path: Path) -> None:
+    lines = Lines(tmp_path / "told")
+    assert lines.text() == ""
+    lines.tell(Fault(3, "Snow"), Verdict.NOT_BUILT, "3 snow")
+    lines.tell(Fault(1, "Rain"), Verdict.AS_PROMISED, "1 rain")
+    lines.tell(Fault(2, "Hail"), Verdict.IN_PART, "2 hail")
+    told = "1 rain\n2 hail\n3 snow\n1/3 as promised, 1 in part, 1 not built"
+    assert lines.text() == told
+    assert (tmp_path / "told").read_text() == f"{told}\n"
