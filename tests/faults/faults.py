@@ -41,7 +41,7 @@ def without_run(fault: Fault) -> tuple[Verdict, str]:
 def of_run(fault: Fault, seen: Seen) -> tuple[Verdict, str]:
     """Of one whose tests have run."""
     verdict = Verdict.IN_PART if fault.lacks else Verdict.AS_PROMISED
-    within = f" within {fault.within}" if fault.within not in ("", "at once") else ""
+    within = f" ({fault.within})" if fault.within else ""
     parts = [] if fault.code == "none" else [f"{fault.code}{within}"]
     parts.append(f"{seen.passed} tests in {seen.seconds:.0f} s")
     parts += seen.told[:TOLD_MAX]
@@ -49,7 +49,7 @@ def of_run(fault: Fault, seen: Seen) -> tuple[Verdict, str]:
         parts.append(f"lacks: {fault.lacks}")
     if seen.skips:
         verdict = Verdict.NOT_TRIED
-        parts.append(f"{len(seen.skips)} skipped, as {seen.skips[0]}")
+        parts.append(f"not run: {seen.skips[0]}")
     if seen.failures:
         verdict = Verdict.FAILED
         parts.append(f"{len(seen.failures)} failed, as {seen.failures[0].splitlines()[0]}")

@@ -74,6 +74,7 @@ FAULTS = (
             "BootstrapTrust.GarbageAtThePortIsIgnored",
             KERNEL + "test_strangers.py::test_a_message_of_endless_parts_is_none",
         ),
+        seeds=("SK_TEST_SEED",),
     ),
     Fault(
         29,
@@ -129,6 +130,7 @@ FAULTS = (
             "fuzz_abi",
             PYTHON + "test_bad_input.py::test_a_wrong_argument",
         ),
+        seeds=("SK_TEST_SEED",),
     ),
     Fault(
         33,
@@ -142,6 +144,7 @@ FAULTS = (
             PYTHON + "test_bad_input.py::test_overlap_is_refused",
             "GpuBadInput.IsASentenceAndChangesNothing",
         ),
+        seeds=("SK_TEST_SEED",),
     ),
     Fault(
         34,
@@ -278,6 +281,7 @@ FAULTS = (
             "fuzz_abi",
             PYTHON + "test_bad_input.py::test_after_free",
         ),
+        seeds=("SK_TEST_SEED",),
     ),
     Fault(
         44,

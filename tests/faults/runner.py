@@ -23,22 +23,45 @@ CASE_TIMEOUT_S = 300
 TAIL_LINES = 60
 
 
+@dataclass(frozen=True)
+class Case:
+    """One test that was run, as its runner names it."""
+
+    name: str  # Of ctest the whole, of pytest FILE::FUNCTION[CASE].
+    state: str  # "passed", "failed" or "skipped".
+    said: str
+
+
 @dataclass
 class Seen:
     """What became of a fault's tests."""
 
     passed: int = 0
-    skips: list[str] = field(default_factory=list)  # Reasons.
+    skips: list[str] = field(
+        default_factory=list
+    )  # Tests of the table that nothing ran of, and why.
     failures: list[str] = field(default_factory=list)  # Names, and what they said.
     told: list[str] = field(default_factory=list)  # What tests have measured.
     seconds: float = 0
     seeds: dict[str, str] = field(default_factory=dict)
 
-    def add(self, other: Seen) -> None:
-        self.passed += other.passed
-        self.skips += other.skips
-        self.failures += other.failures
-        self.told += other.told
+    def add(self, tests: list[str], cases: list[Case]) -> None:
+        """What a runner has said of some of the table's tests."""
+        for case in cases:
+            self.passed += case.state == "passed"
+            if case.state == "failed":
+                last = "\n".join(case.said.splitlines()[-TAIL_LINES:])
+                self.failures.append(f"{case.name}:\n{last}")
+            self.told += [told for told in _TOLD.findall(case.said) if told not in self.told]
+        for test in tests:
+            of_test = [case for case in cases if is_case_of(test, case.name)]
+            if not of_test:
+                self.failures.append(f"{test}: there is no such test, or it did not run")
+            elif all(case.state == "skipped" for case in of_test):
+                self.skips.append(f"{test}: {of_test[0].said}")
+
+
+_TOLD = re.compile(r"^seen: (.*)$", re.MULTILINE)  # A line that a test prints.
 
 
 def is_of_pytest(test: str) -> bool:
@@ -64,6 +87,13 @@ def pattern(test: str) -> str:
     return "|".join(f"{begin}{name}{end}" for begin in ("^", "/") for end in ends)
 
 
+def is_case_of(test: str, name: str) -> bool:
+    """Whether a case that was run is one of the table's test."""
+    if not is_of_pytest(test):
+        return re.search(pattern(test), name) is not None
+    return name == test or name.startswith((f"{test}[", f"{test}::"))
+
+
 def run(fault: Fault) -> Seen:
     """All of them, with fresh seeds unless the environment has some."""
     seen = Seen(seeds=drawn(fault))
@@ -71,11 +101,8 @@ def run(fault: Fault) -> Seen:
     env = {**os.environ, **seen.seeds}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "results.xml"
-        of_ctest = [test for test in fault.tests if not is_of_pytest(test)]
-        if of_ctest:
-            seen.add(run_ctest(of_ctest, file, env))
-        for tests in folders(fault.tests).values():
-            seen.add(run_pytest(tests, file, env))
+        for tests, command in commands(fault.tests, file):
+            run_all(seen, tests, command, file, env)
     seen.seconds = time.monotonic() - start
     return seen
 
@@ -86,32 +113,27 @@ def drawn(fault: Fault) -> dict[str, str]:
     return {name: os.environ.get(name, str(fresh)) for name in fault.seeds}
 
 
-def run_ctest(tests: list[str], file: Path, env: dict[str, str]) -> Seen:
-    """Each of the names must be there."""
-    command = ["ctest", "--test-dir", str(BUILD), "--output-junit", str(file)]
-    command += ["--timeout", str(CASE_TIMEOUT_S), "--output-on-failure", "--no-tests=error"]
-    command += ["--test-output-size-passed", "65536", "--test-output-size-failed", "65536"]
-    command += ["-R", "|".join(map(pattern, tests))]
-    seen = run_all(command, file, env)
-    names = [case.get("name", "") for case in cases(file)]
-    for test in tests:
-        if not any(re.search(pattern(test), name) for name in names):
-            seen.failures.append(f"{test}: ctest has no such test")
-    return seen
+def commands(tests: Iterable[str], file: Path) -> Iterator[tuple[list[str], list[str]]]:
+    """Which tests are run together, and how; results go to `file`."""
+    of_ctest = [test for test in tests if not is_of_pytest(test)]
+    if of_ctest:
+        command = ["ctest", "--test-dir", str(BUILD), "--output-junit", str(file)]
+        command += ["--timeout", str(CASE_TIMEOUT_S), "--output-on-failure", "--no-tests=error"]
+        command += ["--test-output-size-passed", "65536", "--test-output-size-failed", "65536"]
+        yield of_ctest, [*command, "-R", "|".join(map(pattern, of_ctest))]
+    for together in folders(tests).values():
+        command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        command += ["--color=no", "--junit-xml", str(file), "-o", "junit_logging=system-out"]
+        command += ["-o", f"faulthandler_timeout={CASE_TIMEOUT_S}"]
+        yield together, [*command, "-o", "faulthandler_exit_on_timeout=true", *together]
 
 
-def run_pytest(tests: list[str], file: Path, env: dict[str, str]) -> Seen:
-    """Of one folder; a name that is not there ends it with a sentence."""
-    command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    command += ["--color=no", "--junit-xml", str(file), "-o", "junit_logging=system-out"]
-    command += ["-o", f"faulthandler_timeout={CASE_TIMEOUT_S}"]
-    command += ["-o", "faulthandler_exit_on_timeout=true"]
-    return run_all([*command, *tests], file, env)
-
-
-def run_all(command: list[str], file: Path, env: dict[str, str]) -> Seen:
+def run_all(
+    seen: Seen, tests: list[str], command: list[str], file: Path, env: dict[str, str]
+) -> None:
     """What a runner's file of results says, and its own status."""
     file.unlink(missing_ok=True)
+    failed_before = len(seen.failures)
     try:
         done = subprocess.run(
             command,
@@ -124,39 +146,36 @@ def run_all(command: list[str], file: Path, env: dict[str, str]) -> Seen:
             timeout=RUN_TIMEOUT_S,
         )
     except subprocess.TimeoutExpired:
-        return Seen(failures=[f"{command[0]} ran for {RUN_TIMEOUT_S} s and was stopped"])
+        seen.failures.append(f"{command[0]} ran for {RUN_TIMEOUT_S} s and was stopped")
+        return
     print(done.stdout)
-    seen = read(file)
-    if done.returncode != 0 and not seen.failures:
+    if file.exists():
+        seen.add(tests, read(file))
+    if done.returncode != 0 and len(seen.failures) == failed_before:
         tail = "\n".join(done.stdout.splitlines()[-TAIL_LINES:])
         seen.failures.append(f"{command[0]} ended with {done.returncode}:\n{tail}")
-    return seen
-
-
-def cases(file: Path) -> Iterator[ElementTree.Element]:
-    """Of a JUnit file of ctest or pytest."""
-    if file.exists():
-        yield from ElementTree.parse(file).getroot().iter("testcase")
 
 
 _GTEST_SKIP = re.compile(r"^\S+:\d+: Skipped\n(.*?)(?=^\[ |\Z)", re.MULTILINE | re.DOTALL)
-_TOLD = re.compile(r"^seen: (.*)$", re.MULTILINE)  # A line that a test prints.
 
 
-def read(file: Path) -> Seen:
-    """Adds up its cases."""
-    seen = Seen()
-    for case in cases(file):
-        name, output = case.get("name", "?"), case.findtext("system-out") or ""
-        problem = case.find("failure") if case.find("failure") is not None else case.find("error")
-        skipped = case.find("skipped")
-        if problem is not None or case.get("status") in ("fail", "notrun", "disabled"):
-            said = (problem.text if problem is not None else "") or output
-            seen.failures.append(f"{name}:\n" + "\n".join(said.splitlines()[-TAIL_LINES:]))
-        elif skipped is not None:
-            reasons = [" ".join(text.split()) for text in _GTEST_SKIP.findall(output)]
-            seen.skips.append(f"{name}: {'; '.join(reasons) or skipped.get('message', '')}")
-        else:
-            seen.passed += 1
-        seen.told += _TOLD.findall(output)
-    return seen
+def read(file: Path) -> list[Case]:
+    """Of a JUnit file of ctest or pytest."""
+    return [read_case(case) for case in ElementTree.parse(file).getroot().iter("testcase")]
+
+
+def read_case(case: ElementTree.Element) -> Case:
+    """What both write, in their own ways: of ctest's a skipped one has not run either."""
+    name, place = case.get("name", "?").split("  # ")[0], case.get("classname", "")
+    if "." in place and place != case.get("name"):
+        name = f"{place.replace('.', '/')}.py::{name}"
+    output = case.findtext("system-out") or ""
+    for problem in (*case.findall("failure"), *case.findall("error")):
+        return Case(name, "failed", problem.text or output)
+    skipped = case.find("skipped")
+    if skipped is not None:
+        reasons = [" ".join(text.split()) for text in _GTEST_SKIP.findall(output)]
+        return Case(name, "skipped", "; ".join(reasons) or skipped.get("message", ""))
+    if case.get("status") in ("fail", "notrun", "disabled"):
+        return Case(name, "failed", output)
+    return Case(name, "passed", output)

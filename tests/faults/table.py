@@ -14,10 +14,7 @@ KERNEL = "tests/kernel/"
 PYTHON = "bindings/python/tests/"
 ABI = "tests/abi/"
 
-NO_RDMA = (
-    "there is no transport over RDMA: between hosts libsk speaks TCP, whose cards and links are "
-    "the kernel's business. It would take RDMA cards, or a kernel with a soft one, to try it"
-)
+NO_RDMA = "there is no transport over RDMA; between hosts libsk speaks TCP, over whatever card"
 
 
 @dataclass(frozen=True)

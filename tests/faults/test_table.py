@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 from faults import FAULTS, Lines, Verdict, of_run, without_run
-from runner import Seen, drawn, folders, pattern, read
+from runner import Case, Seen, drawn, folders, pattern, read
 from table import Fault
 
 CTEST = """<testsuite>
 <testcase name="A.B" status="run"/>
-<testcase name="A.C" status="fail"><failure message=""/>
+<testcase name="A.C/0  # GetParam() = 7" classname="A.C/0  # GetParam() = 7" status="fail"><failure message=""/>
 <system-out>no &amp; no</system-out></testcase>
-<testcase name="A.D" status="notrun"/>
-<testcase name="A.E" status="run"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/>
+<testcase name="A.D" classname="A.D" status="notrun"/>
+<testcase name="A.E" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/>
 <system-out>x.cc:7: Skipped
 not
 here
 
 </system-out></testcase>
-<testcase name="t" classname="m"><system-out>and
+<testcase name="test_t[1]" classname="tests.m.test_x"><system-out>and
 seen: 1.5 s
 so on</system-out></testcase></testsuite>
 """
@@ -64,13 +64,31 @@ def test_tests_of_pytest_are_run_by_folder() -> None:
 
 def test_results_are_read(tmp_path: Path) -> None:
     file = tmp_path / "results.xml"
-    assert read(file) == Seen()
     file.write_text(CTEST)
-    seen = read(file)
+    cases = read(file)
+    assert [(case.name, case.state) for case in cases] == [
+        ("A.B", "passed"),
+        ("A.C/0", "failed"),
+        ("A.D", "failed"),
+        ("A.E", "skipped"),
+        ("tests/m/test_x.py::test_t[1]", "passed"),
+    ]
+    seen = Seen()
+    seen.add(["A.B", "A.E", "A.F", "tests/m/test_x.py::test_t", "tests/m/test_x.py"], cases)
     assert seen.passed == 2
     assert seen.skips == ["A.E: not here"]
-    assert seen.failures == ["A.C:\nno & no", "A.D:\n"]
+    assert seen.failures == [
+        "A.C/0:\nno & no",
+        "A.D:\n",
+        "A.F: there is no such test, or it did not run",
+    ]
     assert seen.told == ["1.5 s"]
+
+
+def test_one_of_several_cases_that_ran_is_enough() -> None:
+    seen = Seen()
+    seen.add(["A.*"], [Case("A.B/0", "skipped", "no"), Case("A.B/1", "passed", "")])
+    assert (seen.passed, seen.skips, seen.failures) == (1, [], [])
 
 
 FAULT = Fault(7, "Rain", "Dries", "`SK_OK`", "1 s", tests=("A.B",), seeds=("SK_RAIN",))
@@ -85,7 +103,7 @@ def test_a_seed_that_is_given_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_lines() -> None:
     seen = Seen(passed=2, seconds=3.2, told=["wet"], seeds={"SK_RAIN": "5"})
-    start = "Rain: SK_OK within 1 s; 2 tests in 3 s; wet"
+    start = "Rain: SK_OK (1 s); 2 tests in 3 s; wet"
     assert of_run(FAULT, seen) == (
         Verdict.AS_PROMISED,
         f" 7  as promised   {start}; SK_RAIN=5",
@@ -95,7 +113,7 @@ def test_lines() -> None:
     seen.failures.append("A.C:\nwrong")
     verdict, line = of_run(FAULT, seen)
     assert verdict is Verdict.FAILED
-    assert line.endswith(f"{start}; 1 skipped, as A.B: no clouds; 1 failed, as A.C:; SK_RAIN=5")
+    assert line.endswith(f"{start}; not run: A.B: no clouds; 1 failed, as A.C:; SK_RAIN=5")
     assert without_run(Fault(8, "Snow", not_built="too warm")) == (
         Verdict.NOT_BUILT,
         " 8  not built     Snow: too warm",
