@@ -123,6 +123,7 @@ def commands(tests: Iterable[str], file: Path) -> Iterator[tuple[list[str], list
         yield of_ctest, [*command, "-R", "|".join(map(pattern, of_ctest))]
     for together in folders(tests).values():
         command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        command += [f"--rootdir={ROOT}"]  # For names that are the table's.
         command += ["--color=no", "--junit-xml", str(file), "-o", "junit_logging=system-out"]
         command += ["-o", f"faulthandler_timeout={CASE_TIMEOUT_S}"]
         yield together, [*command, "-o", "faulthandler_exit_on_timeout=true", *together]

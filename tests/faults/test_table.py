@@ -12,8 +12,8 @@ from table import Fault
 
 CTEST = """<testsuite>
 <testcase name="A.B" status="run"/>
-<testcase name="A.C/0  # GetParam() = 7" classname="A.C/0  # GetParam() = 7" status="fail"><failure message=""/>
-<system-out>no &amp; no</system-out></testcase>
+<testcase name="A.C/0  # GetParam() = 7" classname="A.C/0  # GetParam() = 7" status="fail">
+<failure message=""/><system-out>no &amp; no</system-out></testcase>
 <testcase name="A.D" classname="A.D" status="notrun"/>
 <testcase name="A.E" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/>
 <system-out>x.cc:7: Skipped
