@@ -74,8 +74,8 @@ FAULTS = (
     Fault(
         4,
         "A rank is alive and never comes to the call",
-        "Every other rank's call ends and names those that did not come; `sk status` and "
-        "`%sk status` say before who is behind, and while a communicator is made the log does",
+        "Every other rank's call ends and names those that did not come. Before, `sk status` and "
+        "`%sk status` say who is behind, and after 30 s the log (`SK_LOG=warn`) does",
         TIMEOUT,
         TIME,
         tests=(
@@ -83,11 +83,11 @@ FAULTS = (
             "HostsCalls.WhoDoesNotComeIsNamed",
             "LargeEntry.ARankThatIsTooLateIsNamedByAll",
             "SkStatus.WhoWaitsForWhomSinceWhenAndOverWhat",
+            NET + "test_lost_ranks.py::test_the_log_says_for_whom_a_call_waits",
             NET + "test_ranks.py::test_the_log_says_for_whom_and_where_is_waited",
             PYTHON + "test_kernel_absent.py::test_a_rank_that_skips_the_call_is_named",
             KERNEL + "test_usage.py::test_status_says_for_whom_a_cell_waits",
         ),
-        lacks="no line of the log by itself while a call waits",
     ),
     Fault(
         5,
