@@ -176,7 +176,7 @@ class Executor {
   virtual void set_awaited([[maybe_unused]] std::atomic<uint32_t>* awaited) {}
 
   // What it tells of waits that last. Once, before the first run.
-  virtual void set_still_waiting([[maybe_unused]] StillWaiting told) {}
+  virtual void set_still_waiting([[maybe_unused]] const StillWaiting& told) {}
 };
 
 }  // namespace sk
