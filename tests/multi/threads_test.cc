@@ -56,22 +56,20 @@ void call_on(sk_comm* comm, int number, int rank, uint64_t seed) {
   }
 }
 
-// Eight threads, each with its own of four communicators' ranks, and one that asks of all of them
-// and computes alone; another communicator comes and goes beside them.
+// Eight threads, each with its own of four communicators' ranks; other communicators come and go
+// beside them.
 TEST(Threads, OfManyCommunicatorsDoNotMeet) {
   const uint64_t seed = seed_of_this_run();
   SCOPED_TRACE("replay with SK_TEST_SEED=" + std::to_string(seed));
   sk_context* context = nullptr;
   ASSERT_EQ(sk_init(nullptr, &context), SK_OK);
   std::vector<std::thread> threads;
-  std::atomic<int> at_work = kComms * kRanks;
   for (int number = 0; number < kComms; ++number) {
     for (int rank = 0; rank < kRanks; ++rank) {
       threads.emplace_back([&, number, rank] {
         sk_comm* comm = make_comm(context, number, rank);
         if (comm != nullptr) call_on(comm, number, rank, seed);
         EXPECT_EQ(sk_comm_free(comm), SK_OK) << sk_last_error();
-        --at_work;
       });
     }
   }
@@ -85,7 +83,6 @@ TEST(Threads, OfManyCommunicatorsDoNotMeet) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(at_work, 0);
   EXPECT_EQ(sk_finalize(context), SK_OK) << sk_last_error();
 }
 
