@@ -1,5 +1,5 @@
 """Checks that documents and code agree: variables, links, pages that comments name, sentences, and
-the page that is made of the Python package's docstrings.
+the pages that are made of the Python package's docstrings and of the table of faults.
 
 usage: check_docs.py [ROOT]   (prints one line per finding; exit status 1 when there is any)
 
@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import make_faults_page
 import make_python_page
 from sentences import check_sentences
 from tidy import tracked
@@ -108,6 +109,15 @@ def check_python_page(root: Path) -> Iterator[str]:
         yield f"{make_python_page.PAGE}: run tools/make_python_page.py, which would write another"
 
 
+def check_faults_page(root: Path) -> Iterator[str]:
+    """It says what the table says, and the tests that this names are there."""
+    if not (root / make_faults_page.TABLE).is_dir():
+        return
+    if make_faults_page.has_drifted(root):
+        yield f"{make_faults_page.PAGE}: run tools/make_faults_page.py, which would write another"
+    yield from make_faults_page.missing_tests(root)
+
+
 def findings(root: Path) -> list[str]:
     """Everything found under `root`."""
     names = tracked(root)
@@ -118,6 +128,7 @@ def findings(root: Path) -> list[str]:
         *check_menu(root, names),
         *check_sentences(root, names),
         *check_python_page(root),
+        *check_faults_page(root),
     ]
 
 

@@ -15,6 +15,7 @@ MENU: dict[str, tuple[str, ...]] = {
         "/docs/launchers",
         "/docs/doctor",
         "/docs/status",
+        "/docs/faults",
         "/docs/glossary",
         "/docs/proof",
         "/docs/refused",

@@ -140,6 +140,8 @@ Result<std::unique_ptr<Communicator>> CpuCommunicator::meet(const Config& config
                 backend.far_link == nullptr ? "?" : backend.far_link());
   comm->record_ = std::move(record);
   comm->executor_->set_awaited(comm->record_.awaited());
+  comm->executor_->set_still_waiting(
+      {.tell = [log](const std::string& what) { log.warn("{}", what); }});
   return std::unique_ptr<Communicator>(std::move(comm));
 }
 

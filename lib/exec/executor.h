@@ -9,8 +9,10 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lib/base/status.h"
@@ -143,6 +145,13 @@ class Program {
   Recorded recorded;
 };
 
+// Whom the thread that runs a program tells, by a sentence, for whom its call still waits: first
+// after so long, then each six times that.
+struct StillWaiting {
+  std::function<void(const std::string&)> tell;
+  int64_t after_ns = 30'000'000'000;
+};
+
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -165,6 +174,9 @@ class Executor {
   // Where it writes for which rank a wait has lasted a while, plus 1, and 0 once that is over;
   // null: nowhere. Others read it.
   virtual void set_awaited([[maybe_unused]] std::atomic<uint32_t>* awaited) {}
+
+  // What it tells of waits that last. Once, before the first run.
+  virtual void set_still_waiting([[maybe_unused]] const StillWaiting& told) {}
 };
 
 }  // namespace sk

@@ -134,7 +134,8 @@ int main(int argc, char** argv) {
   for (int number : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL})
     signal(number, sk::fuzz::keep_input);
   int64_t seconds = 10;
-  uint64_t seed = std::random_device()();
+  const char* given = std::getenv("SK_TEST_SEED");
+  uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
   bool generates = false;
   std::vector<std::filesystem::path> paths;
   for (int i = 1; i < argc; ++i) {

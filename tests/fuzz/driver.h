@@ -3,6 +3,7 @@
 //   PROGRAM [--seconds N] [--seed S] [--generate] CORPUS    mutates the files of the folder
 //   PROGRAM FILE...                                         runs these inputs once
 //
+// Without --seed SK_TEST_SEED counts, else it is a fresh one.
 // --generate writes the seeds into CORPUS. An input that kills the program lies in ./crash-input
 // afterwards. The targets have libFuzzer's signature, so that it can drive them as well.
 #ifndef SK_TESTS_FUZZ_DRIVER_H_

@@ -4,16 +4,23 @@
 //
 // The environment says how it differs: SK_PROBE_ROUNDS, how often it sums; SK_PROBE_COUNT_MAX, how
 // many numbers at most; SK_PROBE_TIMEOUT_MS, how long it waits for others; SK_PROBE_FORK=1: a child
-// that does nothing is forked first, and lives on; SK_PROBE_END=exit: it ends behind its rounds
-// and frees nothing; SK_PROBE_END=idle: it calls nothing any more, and does not end;
+// that does nothing is forked first, and lives on; SK_PROBE_END=exit, _exit or quick_exit: it ends
+// behind its rounds and frees nothing; SK_PROBE_END=atexit: what exit() runs frees everything;
+// SK_PROBE_END=thread: another thread ends it while it calls on; SK_PROBE_END=idle: it calls
+// nothing any more, and does not end; SK_PROBE_ALARM_US: a signal comes so often, whose handler
+// does nothing, and system calls are interrupted;
 // SK_PROBE_SHRINK=1: where a rank or a connection is lost, those that are left sum three times
 // more, and say who they are.
+#include <signal.h>
+#include <sys/time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "sk.h"
@@ -66,9 +73,57 @@ void say(const char* line) {
   std::fflush(stdout);
 }
 
+std::atomic<size_t> alarms = 0;
+
+// Whichever thread is there gets it, and what it waits in ends with EINTR.
+void interrupt_every(size_t us) {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { ++alarms; };
+  sigaction(SIGALRM, &action, nullptr);
+  const timeval period = {time_t(us / 1'000'000), suseconds_t(us % 1'000'000)};
+  const itimerval timer = {period, period};
+  setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
+// What exit() frees, in the order in which a program should.
+sk_context* last_context = nullptr;
+sk_comm* last_comm = nullptr;
+
+void free_all() {
+  const bool freed = sk_comm_free(last_comm) == SK_OK && sk_finalize(last_context) == SK_OK;
+  say(freed ? "freed" : sk_last_error());
+}
+
+// As SK_PROBE_END says; returns where it says nothing of an end.
+void end(const std::string& how, sk_context* context, sk_comm* comm) {
+  if (how == "exit") std::exit(0);
+  if (how == "_exit") _exit(0);
+  if (how == "quick_exit") std::quick_exit(0);
+  if (how == "idle") sleep(600);
+  if (how == "atexit") {
+    last_context = context;
+    last_comm = comm;
+    std::atexit(free_all);
+    std::exit(0);
+  }
+  if (how == "thread") {
+    std::thread([] {
+      usleep(100'000);  // tidy: allow sleep: any moment of the calls below is right
+      std::exit(0);
+    }).detach();
+    bool right = true;
+    while (true) {
+      for (const size_t count : {size_t{1}, size_t{4099}, size_t{1} << 20}) {
+        if (sum_over_all(comm, 0, 0, count, &right) != SK_OK) sleep(600);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
+  if (const size_t us = number_of("SK_PROBE_ALARM_US", 0); us != 0) interrupt_every(us);
   sk_context* context = nullptr;
   sk_status status = sk_init(nullptr, &context);
   sk_comm* comm = nullptr;
@@ -102,9 +157,9 @@ int main() {
   const bool lost = status == SK_ERR_PEER_LOST || status == SK_ERR_TRANSPORT;
   if (lost && !text_of("SK_PROBE_SHRINK").empty()) status = go_on_without_the_lost(comm, &right);
   if (status == SK_OK) {
+    if (alarms != 0) std::printf("interrupted %zu times\n", alarms.load());
     say(right ? "SK_OK" : "a sum is wrong");
-    if (text_of("SK_PROBE_END") == "exit") return 0;
-    if (text_of("SK_PROBE_END") == "idle") sleep(600);
+    end(text_of("SK_PROBE_END"), context, comm);
   } else {
     std::printf("%s: %s\n", sk_status_name(status), sk_last_error());
     std::fflush(stdout);

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import random
 import signal
 import subprocess
 import threading
@@ -18,6 +20,7 @@ SECRET = "0123456789abcdef"
 MANY = 1_000_000  # Rounds: more than any test waits for.
 SMALL = 4099  # Numbers at most, where links are slow.
 LIMIT_S = 120.0
+SEED = int(os.environ.get("SK_TEST_SEED", str(random.SystemRandom().randrange(1 << 30))))
 
 _ports = itertools.count(29400)
 
@@ -37,14 +40,19 @@ def as_rank(places: Sequence[Host], rank: int, port: int) -> dict[str, str]:
 
 
 class Rank:
-    """One rank, and the lines that it has printed, with the times at which they came."""
+    """One rank, and the lines that it has printed, with the times at which they came.
 
-    def __init__(self, host: Host, env: dict[str, str]) -> None:
+    What it says on stderr is among them, unless it goes to a file of the host.
+    """
+
+    def __init__(self, host: Host, env: dict[str, str], *, stderr: str = "") -> None:
         self.host = host
         self.lines: list[str] = []
         self.last_at = 0.0
         options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         limited = ["sh", "-c", 'ulimit $ULIMIT; exec "$0"'] if "ULIMIT" in env else []
+        if stderr:
+            limited = ["sh", "-c", f'exec "$0" 2>{stderr}']
         self.program = host.popen([*limited, PROBE], env=env, **options)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

@@ -114,6 +114,7 @@ def test_all_that_are_left_name_it(kind: str, number: int) -> None:
     fault = fault_of(SEED + number, kind)
     print(f"SK_FAULTS_SEED={fault.seed}: {fault}")
     seconds, said = outcome(fault)
+    print(f"seen: {kind}: all had said it after {max(seconds):.2f} s")
     line = {**fault.__dict__, "left": fault.left, "seconds": seconds, "said": said}
     if FILE:
         with open(FILE, "a", encoding="utf-8") as file:  # noqa: PTH123

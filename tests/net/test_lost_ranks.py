@@ -8,7 +8,7 @@ import time
 import pytest
 from hosts import Host, Hosts, Link
 from processes import wait_until
-from ranks import MANY, SMALL, Ranks
+from ranks import MANY, SMALL, Rank, Ranks
 
 BOUND_S = 20.0  # What is awaited takes a second; a machine may be slow.
 LINK_BOUND_S = 30.0  # Silence is waited for.
@@ -112,6 +112,27 @@ def test_a_stopped_rank_is_waited_for(link: Link, count_max: int) -> None:
         ranks[3].program.kill()
         for said in ranks.said(3, within=BOUND_S):
             assert "rank 3 died" in said
+
+
+def test_the_log_says_for_whom_a_call_waits() -> None:
+    """After 30 s, of one that has stopped coming and lives, on both hosts and once."""
+    with Hosts(2) as hosts:
+        idle = {3: {"SK_PROBE_ROUNDS": 20, "SK_PROBE_END": "idle"}}
+        ranks = Ranks(pairs(hosts), each=idle, SK_PROBE_ROUNDS=MANY, SK_LOG="warn")
+        for number, rank in enumerate(ranks[:3]):
+            words = f"rank {number} of 4: waits for rank 3 in allreduce(f32, sum, 1) for 3"
+            told = [""]
+
+            def has_told(rank: Rank = rank, told: list[str] = told) -> bool:
+                told[:] = [line for line in rank.lines if "waits for" in line]
+                return told != []
+
+            assert wait_until(has_told, LINK_BOUND_S + 30), rank.lines
+            assert len(told) == 1
+            assert " warn comm: " in told[0]
+            assert words in told[0]
+            assert told[0].endswith(" s more")
+        assert [rank.said for rank in ranks[:3]] == [""] * 3
 
 
 def lost(said: str, own: list[int], others: list[int]) -> bool:

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from hosts import Host, Hosts, Link
 from processes import wait_until
-from ranks import LIMIT_S, MANY, SMALL, Rank, Ranks, as_rank
+from ranks import LIMIT_S, MANY, SEED, SMALL, Rank, Ranks, as_rank
 
 # Names of a socket's states in /proc/net/tcp.
 LISTEN, ESTABLISHED = "0A", "01"
@@ -88,7 +88,8 @@ FAULTS = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_sums_are_right_over_links_that_harm_packets(name: str) -> None:
-    with Hosts(2, seed=31, links=FAULTS[name]) as hosts:
+    print(f"SK_TEST_SEED={SEED}")
+    with Hosts(2, seed=SEED, links=FAULTS[name]) as hosts:
         places = [hosts[0], hosts[0], hosts[1], hosts[1]]
         assert Ranks(places).said() == ["SK_OK"] * 4
 

@@ -29,6 +29,7 @@ CASE_TIMEOUT_S = 300
 PYTHON_CASE_TIMEOUT_S = 600
 SUITE_TIMEOUT_S = 1800
 SANITIZED_TIMEOUT_S = 3600  # Three to ten times the work.
+RETOLD_TIMEOUT_S = 7200  # Of a suite whose cases are many tests each.
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class PythonSuite:
     uses_julia: bool = False  # Does more where there is one.
     checks_heap: bool = False  # Runs in a heap that checks itself.
     before: Callable[[], object] | None = None  # Makes what it tries.
+    # Runs tests of others and tells of them in lines of its own: none of a whole run.
+    retells: bool = False
 
     def is_here(self) -> bool:
         """Whether it has tests."""
@@ -67,6 +70,7 @@ PYTHON_SUITES = (
     PythonSuite("python", ("bindings/python/tests",), product.Part.PACKAGE, checks_heap=True),
     PythonSuite("kernel", ("tests/kernel",), product.Part.KERNEL),
     PythonSuite("docs", ("tests/docs",), product.Part.KERNEL),
+    PythonSuite("faults", ("tests/faults",), product.Part.KERNEL, retells=True),
     PythonSuite(
         "site",
         ("tests/site",),
@@ -202,8 +206,9 @@ def run_pytest(suite: PythonSuite, path: str, pattern: str | None) -> list[Outco
     command = [python, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--color=no"]
     command += ["--junit-xml", junit]
     # A test that hangs ends its run, with where each thread stood: the last of what is told.
-    command += ["-o", f"faulthandler_timeout={PYTHON_CASE_TIMEOUT_S}"]
-    command += ["-o", "faulthandler_exit_on_timeout=true"]
+    if not suite.retells:  # Else those that it runs do.
+        command += ["-o", f"faulthandler_timeout={PYTHON_CASE_TIMEOUT_S}"]
+        command += ["-o", "faulthandler_exit_on_timeout=true"]
     # ctest takes "A|B" where pytest says "A or B".
     command += ["-k", pattern.replace("|", " or ")] if pattern else []
     command += [ROOT / path]
@@ -211,9 +216,15 @@ def run_pytest(suite: PythonSuite, path: str, pattern: str | None) -> list[Outco
     env = product.environment(over) if suite.needs != product.Part.NOTHING else {}
     env |= heap.environment() if suite.checks_heap else {}
     env |= {"SK_JULIA": str(julia.find())} if suite.with_julia or suite.uses_julia else {}
-    status = run_tests(command, what, env, SUITE_TIMEOUT_S)
+    told = BUILD / f"{name}.txt"
+    if suite.retells:
+        told.unlink(missing_ok=True)
+        env |= {"SK_TELL": str(told)}
+    status = run_tests(command, what, env, RETOLD_TIMEOUT_S if suite.retells else SUITE_TIMEOUT_S)
     if status == 5 and pattern:
         return []  # pytest's word for "nothing matches".
+    if suite.retells and told.exists():
+        print(told.read_text(), end="", flush=True)
     outcomes = read_junit(junit) if junit.exists() else []
     if status != 0 and not any(outcome.state == FAILED for outcome in outcomes):
         outcomes.append(Outcome(name, FAILED, without_results("pytest", status, what)))
@@ -232,6 +243,7 @@ def close(results: Results, filtered: bool) -> int:
 def present_suites(suite: str | None, *, may_install: bool) -> list[PythonSuite]:
     """The Python suites chosen, as far as they have tests and may have what they need."""
     chosen = [each for each in PYTHON_SUITES if suite in (None, each.name) and each.is_here()]
+    chosen = [each for each in chosen if suite is not None or not each.retells]
     absent = [each for each in chosen if not each.is_ready()]
     for each in absent:
         if suite is None:

@@ -100,6 +100,7 @@ bool MemberBootstrap::wait_ready(int fd, short events, int64_t deadline_ns) cons
 Result<bool> MemberBootstrap::join(int64_t timeout_ns, int64_t deadline_ns, Found* found) {
   int64_t backoff_ns = kBackoffLeastNs;
   Attempt last;
+  std::string tried;  // What each address came to, of the latest round that was not cut short.
   const int64_t patience_ends_ns = bootstrap_clock_ns() + unreachable_ns(timeout_ns);
   WaitNotice notice(config_, deadline_ns);
   while (true) {
@@ -117,8 +118,13 @@ Result<bool> MemberBootstrap::join(int64_t timeout_ns, int64_t deadline_ns, Foun
     if (!addresses.ok() && addresses.status().code() != SK_ERR_TRANSPORT) {
       return std::move(addresses.status());
     }
-    if (!addresses.ok()) last.why = std::move(addresses.status());
+    if (!addresses.ok()) {
+      last.why = std::move(addresses.status());
+      tried = last.why.message();
+    }
     std::vector<NameState> states;
+    std::string round;
+    bool cut_short = false;
     for (size_t i = 0; addresses.ok() && i < addresses->size(); ++i) {
       Attempt attempt = try_join((*addresses)[i], deadline_ns);
       if (attempt.why.ok()) return true;
@@ -131,8 +137,14 @@ Result<bool> MemberBootstrap::join(int64_t timeout_ns, int64_t deadline_ns, Foun
       SK_RETURN_IF_ERROR(cancel().status());
       if (job_.one_host) found->answered = true;
       // One that the deadline cut short has nothing to tell, if there was one before.
-      if (last.why.ok() || bootstrap_clock_ns() < deadline_ns) last = std::move(attempt);
+      cut_short = bootstrap_clock_ns() >= deadline_ns;
+      if (cut_short && !last.why.ok()) continue;
+      last = std::move(attempt);
+      if (!round.empty() && !job_.one_host) round += "; ";
+      if (job_.one_host) round.clear();  // Names that stand for one place.
+      round += last.why.message();
     }
+    if (!round.empty() && (!cut_short || tried.empty())) tried = std::move(round);
     if (job_.one_host && addresses.ok() && states.size() == addresses->size()) {
       found->states = std::move(states);
       return false;
@@ -143,11 +155,11 @@ Result<bool> MemberBootstrap::join(int64_t timeout_ns, int64_t deadline_ns, Foun
       return error(distrusted ? SK_ERR_TRUST : SK_ERR_TIMEOUT,
                    "{}: nothing that belongs to this job answered at {} within {} ms; at last: {}",
                    job_.one_host ? "no rank waited" : "rank 0 did not come", job_.place(),
-                   timeout_ns / 1'000'000, last.why.message());
+                   timeout_ns / 1'000'000, tried);
     }
     notice.look([&] {
       return fmt::format("rank {} of {} waits: rank {} does not answer at {}: {}", rank(),
-                         world_size(), hub_rank_, job_.place(), last.why.message());
+                         world_size(), hub_rank_, job_.place(), tried);
     });
     std::vector<pollfd> none;
     SK_RETURN_IF_ERROR(std::move(cancel().poll(none, std::min(backoff_ns, left_ns)).status()));

@@ -31,6 +31,7 @@ class CpuExecutor final : public Executor {
   void set_hosts(std::span<const uint32_t> host_of) override { shared_.tree.follow_hosts(host_of); }
   void set_waiting(const Waiting& waiting) override { shared_.waiting = waiting; }
   void set_awaited(std::atomic<uint32_t>* awaited) override { shared_.awaited = awaited; }
+  void set_still_waiting(const StillWaiting& told) override { shared_.still_waiting = told; }
 
  private:
   // A look and a pause take 15 to 60 ns. Alone: about 50 us, longer than most hand-offs. Shared:

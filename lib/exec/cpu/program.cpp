@@ -375,16 +375,21 @@ bool CpuProgram::has_entered(uint32_t peer) const {
   return entry.seq.load(std::memory_order_acquire) >= args_->seq;
 }
 
-// A peer that somebody knows to be elsewhere, and that has not entered this call, never will.
-Status CpuProgram::find_absent() {
-  Endpoint& endpoint = shared_.endpoint;
-  if (endpoint.absence() == nullptr) return {};
+// Those that have not entered this call, in order.
+std::vector<uint32_t> CpuProgram::lacking_peers() const {
   std::vector<uint32_t> lacking;
   for (const uint32_t peer : part_->peers) {
     if (!has_entered(peer)) lacking.push_back(peer);
   }
   std::sort(lacking.begin(), lacking.end());
-  auto absent = endpoint.absence()->among(describe(plan_->op), lacking);
+  return lacking;
+}
+
+// A peer that somebody knows to be elsewhere, and that has not entered this call, never will.
+Status CpuProgram::find_absent() {
+  Endpoint& endpoint = shared_.endpoint;
+  if (endpoint.absence() == nullptr) return {};
+  auto absent = endpoint.absence()->among(describe(plan_->op), lacking_peers());
   if (!absent) return {};
   if (along_tree()) {
     std::erase_if(absent->ranks, [&](uint32_t peer) { return !shared_.tree.hears_first_of(peer); });
@@ -436,6 +441,15 @@ std::string CpuProgram::name_awaited(uint32_t peer) const {
     text += fmt::format(", which waits for rank {}", *next);
   }
   return chain.size() == 1 ? text : text + ",";
+}
+
+// For whom, as far as this rank knows: those that have not come, or where all have who is late.
+std::string CpuProgram::still_waits(uint32_t peer, int64_t waited_ns) const {
+  const std::vector<uint32_t> lacking = lacking_peers();
+  const int64_t left_ns = std::max<int64_t>(args_->timeout_ns - waited_ns, 0);
+  return fmt::format("waits for {} in {} for {} s by now; at most {} s more",
+                     lacking.empty() ? name_awaited(peer) : name_ranks(lacking),
+                     describe(plan_->op), waited_ns / 1'000'000'000, left_ns / 1'000'000'000);
 }
 
 // A wait has lasted its time: names the rank that it was for.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lib/exec/cpu/entry_tree.h"
+#include "lib/exec/cpu/long_wait.h"
 #include "lib/exec/cpu/tile_table.h"
 #include "lib/exec/cpu/waiter.h"
 #include "lib/exec/cpu/workers.h"
@@ -28,6 +29,7 @@ struct Shared {
   TraceBuffer* trace = nullptr;
   Waiting waiting = {};
   std::atomic<uint32_t>* awaited = nullptr;  // Executor::set_awaited().
+  StillWaiting still_waiting = {};           // Executor::set_still_waiting().
 };
 
 // Says for whom this thread has waited a while, from the first tell() until the wait is over: in
@@ -247,6 +249,7 @@ class CpuProgram final : public Program {
   template <typename Ready>
   Status wait_for(Waiter& waiter, const Worker& worker, const Ready& ready) {
     Awaited awaited(shared_.awaited, shared_.endpoint);
+    LongWait long_wait(shared_.still_waiting);
     for (Allowance allowance(args_->timeout_ns, kMismatchLookNs);;) {
       Status status = waiter.wait(ready, allowance.slice());
       if (!ran_out(status)) return status;
@@ -259,8 +262,11 @@ class CpuProgram final : public Program {
       SK_RETURN_IF_ERROR(find_absent());
       const std::optional<uint32_t> peer = awaited_peer(worker);
       if (peer) awaited.tell(*peer, allowance.is_long());
+      if (peer && waiter.drives())
+        long_wait.look([&](int64_t waited_ns) { return still_waits(*peer, waited_ns); });
       if (!peer) {
         allowance.renew();
+        long_wait.renew();
       } else if (allowance.spent()) {
         return give_up(*peer, plan_->op);
       }
@@ -272,11 +278,13 @@ class CpuProgram final : public Program {
     Waiter waiter(shared_.endpoint, shared_.spins, /*drives=*/true);
     const auto over = [&] { return failed_.load(std::memory_order_relaxed) || ready(); };
     Awaited awaited(shared_.awaited, shared_.endpoint);
+    LongWait long_wait(shared_.still_waiting);
     for (Allowance allowance(args_->timeout_ns, kMismatchLookNs);;) {
       Status status = waiter.wait(over, allowance.slice());
       if (!ran_out(status)) return status;
       allowance.spend(waiter.began_ns());
       awaited.tell(peer, allowance.is_long());
+      long_wait.look([&](int64_t waited_ns) { return still_waits(peer, waited_ns); });
       SK_RETURN_IF_ERROR(tell_waiting());
       if (allowance.spent()) return give_up(peer, plan_->op);
     }
@@ -300,6 +308,8 @@ class CpuProgram final : public Program {
   Status find_absent();
   std::optional<uint32_t> awaited_peer(const Worker& worker) const;
   std::string name_awaited(uint32_t peer) const;
+  std::vector<uint32_t> lacking_peers() const;
+  std::string still_waits(uint32_t peer, int64_t waited_ns) const;
   Status give_up(uint32_t peer, const OpDesc& op) const;
   void fail(Status status);
   void note_event(Worker& worker, const TaskEvent& event) noexcept;

@@ -31,7 +31,10 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kHangNs = 120'000'000'000;  // Longest bounded wait: 10 s, on a loaded machine.
 constexpr unsigned kChildSeconds = 240;
 
-uint64_t seed = std::random_device()();
+// Of --seed, else of SK_TEST_SEED, else fresh.
+uint64_t seed = std::getenv("SK_TEST_SEED") != nullptr
+                    ? std::strtoull(std::getenv("SK_TEST_SEED"), nullptr, 10)
+                    : std::random_device()();
 thread_local Caller* caller = nullptr;  // Of this thread, for the handler below.
 
 int64_t now_ns() { return Clock::now().time_since_epoch().count(); }

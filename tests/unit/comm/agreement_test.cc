@@ -36,6 +36,20 @@ std::vector<Result<T>> on_ranks(int ranks, const std::function<Result<T>(Bootstr
   return results;
 }
 
+TEST(Agreement, AnotherVersionIsRefusedByAllWithBoth) {
+  const auto all = on_ranks<Agreement>(3, [](Bootstrap& bootstrap) {
+    RankFacts mine;
+    mine.version = bootstrap.rank() == 2 ? 0x010203 : 0x010204;
+    return agree_on_target(bootstrap, mine, kLong);
+  });
+  for (const auto& each : all) {
+    ASSERT_FALSE(each.ok());
+    EXPECT_EQ(each.status().code(), SK_ERR_DESYNC);
+    EXPECT_EQ(each.status().message(),
+              "rank 2 runs libsk 1.2.3, rank 0 1.2.4; all ranks of a communicator need the same");
+  }
+}
+
 TEST(Agreement, OnLinksIsTheLeastOfAll) {
   const auto all = on_ranks<Links>(3, [](Bootstrap& bootstrap) {
     LinkFacts mine;

@@ -4,6 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "lib/exec/cpu/long_wait.h"
 #include "tests/support/mem_bootstrap.h"
 #include "transport/shm/shm.h"
 
@@ -73,6 +79,40 @@ TEST(Allowance, DoesNotCountWhatThisProcessStoodStill) {
 TEST(Allowance, HasSeveralSlicesHoweverShortItIs) {
   EXPECT_EQ(Allowance(300'000 * kMs, 50 * kMs).slice(), 50 * kMs);
   EXPECT_EQ(Allowance(20 * kMs, 50 * kMs).slice(), 5 * kMs);
+}
+
+// Not at once, not all the time, not again from where it was once nobody was waited for, and not
+// more than a call may lose by it: nothing.
+TEST(LongWait, IsToldAfterAWhileAndThenNowAndThen) {
+  std::vector<std::string> told;
+  StillWaiting listener{[&](const std::string& text) { told.push_back(text); }, 20'000'000};
+  LongWait wait(listener);
+  const auto look_until = [&](size_t count) {
+    while (told.size() < count)
+      wait.look([](int64_t waited_ns) { return std::to_string(waited_ns); });
+  };
+  const int64_t began = now_ns();
+  look_until(1);
+  EXPECT_GE(now_ns() - began, 20'000'000);
+  EXPECT_GE(std::stoll(told[0]), 20'000'000);
+  look_until(2);
+  EXPECT_GE(std::stoll(told[1]) - std::stoll(told[0]), 120'000'000);
+  wait.renew();
+  const int64_t renewed = now_ns();
+  look_until(3);
+  EXPECT_GE(now_ns() - renewed, 20'000'000);
+  EXPECT_LE(std::stoll(told[2]), now_ns() - renewed);
+}
+
+TEST(LongWait, EndsNothingWhereItsSentenceCannotBeMade) {
+  int told = 0;
+  const StillWaiting listener{[&](const std::string&) { ++told; }, 0};
+  LongWait wait(listener);
+  wait.look([](int64_t) -> std::string { throw std::bad_alloc(); });
+  EXPECT_EQ(told, 0);
+  const StillWaiting nobody;
+  LongWait untold(nobody);
+  untold.look([](int64_t) -> std::string { throw std::logic_error("asked"); });
 }
 
 }  // namespace
