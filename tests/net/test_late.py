@@ -124,6 +124,16 @@ def test_a_rank_that_frees_its_communicator_is_no_dead_one() -> None:
             assert said == "SK_OK" if number == 5 else "rank 5 has freed the communicator" in said
 
 
+def test_a_collective_and_a_message_that_wait_for_each_other_are_found() -> None:
+    """Rank 7 waits for a message of rank 2, to which it has no stream before."""
+    with Hosts(4) as hosts:
+        one = {7: {"SK_PROBE_ROUNDS": 4, "SK_PROBE_BEHIND": 5}}
+        ranks = Ranks(each(hosts), each=one, **LATE, SK_PROBE_ROUNDS=MANY, SK_PROBE_COUNT_MAX=1)
+        for said in ranks.said(within=BOUND_S):
+            assert "rank 2 called allreduce(f32, sum, 1)" in said
+            assert "rank 7 called send_recv(f32, 33, 2 to 7)" in said
+
+
 @pytest.mark.parametrize("late", [1, 5])
 def test_who_is_late_is_named(late: int) -> None:
     """By ranks of which most have no stream to it, and though it has one to few."""

@@ -178,9 +178,10 @@ Status HostsEndpoint::drain(int64_t timeout_ns) {
 }
 
 void HostsEndpoint::leave() {
-  if (forked() || std::exchange(left_, true)) return;
+  if (forked()) return;
   {
     const std::lock_guard lock(mutex_);
+    if (std::exchange(left_, true)) return;
     tell_abort();  // Whoever read only the word knows of an end that this rank has told nobody yet.
     for (const auto& peer : peers_) {
       peer->channel.leave();

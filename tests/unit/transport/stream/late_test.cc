@@ -26,7 +26,7 @@ std::string run_traffic(uint64_t seed, Bug bug, uint32_t* made = nullptr) {
   const auto ranks = uint32_t(2 + seed % 6);
   World world(ranks, late_settings(seed, bug), layout_for(ranks));
   Traffic traffic(world, 6);
-  for (uint64_t steps = 0; !traffic.done() && steps < 3'000'000; ++steps) traffic.step();
+  for (uint64_t steps = 0; !traffic.done() && steps < 600'000; ++steps) traffic.step();
   if (made != nullptr) *made += world.made_late();
   if (traffic.wrong() > 0) return "wrong";
   if (!traffic.done()) return "stuck";
