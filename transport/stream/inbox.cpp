@@ -19,7 +19,7 @@ Inbox::Inbox(uint32_t peer, const MappedView& own, const SegmentLayout& layout)
 
 Result<bool> Inbox::receive(Pipe& pipe, size_t budget) {
   stored_ = false;
-  if (buffer_.empty()) buffer_.resize(kBufferBytes);
+  if (!buffer_) buffer_ = std::make_unique_for_overwrite<std::byte[]>(kBufferBytes);
   // Less than there was room for is all that was there: to ask once more costs a call in vain, on
   // the way of what somebody waits for.
   for (bool all = false; !all && budget > 0;) {
@@ -27,10 +27,10 @@ Result<bool> Inbox::receive(Pipe& pipe, size_t budget) {
     if (put_left_ > 0 && put_.bytes >= kDirectBytes && begin_ == end_) {
       SK_ASSIGN_OR_RETURN(came, receive_put(pipe, budget, &all));
     } else {
-      if (begin_ > 0) memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+      if (begin_ > 0) memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
       end_ -= begin_;
       begin_ = 0;
-      const std::span room = std::span(buffer_).subspan(end_);
+      const std::span room(buffer_.get() + end_, kBufferBytes - end_);
       SK_ASSIGN_OR_RETURN(came, pipe.receive(room));
       all = came < room.size();
       end_ += came;
@@ -46,7 +46,7 @@ Result<size_t> Inbox::receive_put(Pipe& pipe, size_t budget, bool* all) {
   const std::span place = place_of_put(std::min<uint64_t>(put_left_, budget));
   const bool ends = place.size() == put_left_;
   begin_ = end_ = 0;
-  const std::span behind = std::span(buffer_).first(ends ? kBehindBytes : 0);
+  const std::span behind(buffer_.get(), ends ? kBehindBytes : 0);
   SK_ASSIGN_OR_RETURN(const size_t came, pipe.receive(place, behind));
   *all = came < place.size() + behind.size();
   put_bytes_came(std::min(came, place.size()));
@@ -61,7 +61,7 @@ Status Inbox::take_frames() {
     if (put_left_ > 0) {
       const std::span place = place_of_put(std::min<uint64_t>(put_left_, end_ - begin_));
       if (place.empty()) return {};
-      memcpy(place.data(), buffer_.data() + begin_, place.size());
+      memcpy(place.data(), buffer_.get() + begin_, place.size());
       begin_ += place.size();
       put_bytes_came(place.size());
     } else {
@@ -74,14 +74,14 @@ Status Inbox::take_frames() {
 Result<bool> Inbox::take_frame() {
   FrameHeader header;
   if (end_ - begin_ < sizeof(header)) return false;
-  memcpy(&header, buffer_.data() + begin_, sizeof(header));
+  memcpy(&header, buffer_.get() + begin_, sizeof(header));
   SK_RETURN_IF_ERROR(check(header));
   const bool has_text = header.kind == FrameKind::kAbort || header.kind == FrameKind::kTell;
   const size_t more = header.kind == FrameKind::kEnter ? sizeof(EntryFrame)
                       : has_text                       ? header.add
                                                        : 0;
   if (end_ - begin_ < sizeof(header) + more) return false;
-  const std::byte* rest = buffer_.data() + begin_ + sizeof(header);
+  const std::byte* rest = buffer_.get() + begin_ + sizeof(header);
   switch (header.kind) {
     case FrameKind::kPut:
       put_ = header;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,8 +52,9 @@ class Inbox {
   const uint32_t peer_;
   const MappedView own_;
   const SegmentLayout layout_;
-  std::vector<std::byte>
-      buffer_;                   // From the first bytes on: most pairs of large worlds never talk.
+  // From the first bytes on, for most pairs of large worlds never talk; pages that little traffic
+  // does not need are never touched.
+  std::unique_ptr<std::byte[]> buffer_;
   size_t begin_ = 0, end_ = 0;   // Of it, what has not been taken.
   FrameHeader put_;              // Whose bytes are coming,
   std::byte* put_to_ = nullptr;  // to here,

@@ -125,6 +125,20 @@ TEST(LateStreams, NobodyIsConnectedForNews) {
   }
 }
 
+// Though it has never entered anything towards who asks, and calls nothing meanwhile.
+TEST(LateStreams, WhoWaitsLongLearnsWhatRanksAreAt) {
+  World world(6, late_settings(1), layout_for(6));
+  world.endpoint(2).header().entered.store(5);
+  EXPECT_EQ(world.endpoint(1).entered_by(2), 0u);
+  for (int i = 0; i < 400; ++i, world.pass(1'000'000)) {
+    world.endpoint(1).tell_awaited(0);
+    for (uint32_t rank = 0; rank < 6; ++rank) world.endpoint(rank).progress();
+  }
+  EXPECT_EQ(world.endpoint(1).entered_by(2), 5u);
+  EXPECT_EQ(world.endpoint(2).awaited_by(1), std::optional(0u));
+  EXPECT_EQ(world.made_late(), 0u);
+}
+
 // Of two ranks, by a wire that is not there yet.
 struct Two {
   explicit Two(uint64_t seed, Bug bug = Bug::kNone)
