@@ -7,9 +7,9 @@
 // that does nothing is forked first, and lives on; SK_PROBE_END=exit: it ends behind its rounds
 // and frees nothing; SK_PROBE_END=idle: it calls nothing any more, and does not end;
 // SK_PROBE_SHRINK=1: where a rank or a connection is lost, those that are left sum three times
-// more, and say who they are; SK_PROBE_ALL=1: behind its rounds it runs every operation once;
-// SK_PROBE_BEHIND=N: then it sends to the rank that many behind it; SK_PROBE_USED=1: at last it
-// says what it has of descriptors and memory of its own.
+// more, and say who they are; SK_PROBE_ALL=N: behind its rounds it runs every operation once, with
+// messages to N ranks at most; SK_PROBE_BEHIND=N: then it sends to the rank that many behind it;
+// SK_PROBE_USED=1: at last it says what it has of descriptors and memory of its own.
 #include <unistd.h>
 
 #include <cstdint>
@@ -116,8 +116,9 @@ int main() {
       if (round == 0 && rounds > 3) say("begun");
     }
     const int behind = int(number_of("SK_PROBE_BEHIND", 0));
-    if (status == SK_OK && !text_of("SK_PROBE_ALL").empty())
-      status = sk::net::every_operation(comm, info.rank, info.world_size, &right);
+    const int messages = int(number_of("SK_PROBE_ALL", 0));
+    if (status == SK_OK && messages > 0)
+      status = sk::net::every_operation(comm, info.rank, info.world_size, messages, &right);
     if (status == SK_OK && behind > 0)
       status = sk::net::send_to_ranks_behind(comm, info.rank, info.world_size, behind, &right);
     if (!text_of("SK_PROBE_USED").empty()) say_what_is_used();

@@ -1,5 +1,6 @@
 #include "tests/net/operations.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -63,13 +64,14 @@ sk_status send_to_ranks_behind(sk_comm* comm, int rank, int world_size, int dist
   return status;
 }
 
-sk_status every_operation(sk_comm* comm, int rank, int world_size, bool* right) {
+sk_status every_operation(sk_comm* comm, int rank, int world_size, int messages, bool* right) {
   sk_status status = sk_barrier(comm, nullptr);
   if (status == SK_OK) status = gather(comm, rank, world_size, right);
   if (status == SK_OK) status = scatter(comm, rank, world_size, right);
   for (const int root : {0, world_size - 1})
     if (status == SK_OK) status = broadcast(comm, root, right);
-  for (int distance = 1; distance < world_size && status == SK_OK; ++distance)
+  const int most = std::min(messages, world_size - 1);
+  for (int distance = 1; distance <= most && status == SK_OK; ++distance)
     status = send_to_ranks_behind(comm, rank, world_size, distance, right);
   return status;
 }

@@ -6,8 +6,9 @@
 
 namespace sk::net {
 
-// `right` becomes false where a result is another than is due.
-sk_status every_operation(sk_comm* comm, int rank, int world_size, bool* right);
+// `right` becomes false where a result is another than is due. Messages go to so many ranks behind
+// each, at most.
+sk_status every_operation(sk_comm* comm, int rank, int world_size, int messages, bool* right);
 
 // Messages from each rank to those that many behind it, one after the other.
 sk_status send_to_ranks_behind(sk_comm* comm, int rank, int world_size, int distance, bool* right);

@@ -13,7 +13,9 @@ from test_ranks import flood
 
 BOUND_S = 20.0  # What is awaited takes a second; a machine may be slow.
 LINK_BOUND_S = 30.0  # Silence is waited for.
+PATIENCE_S = 15.0  # Of a shrink's 60 s, for a host to be reached again.
 LOCAL = 3
+ALL = 100  # More than the ranks here.
 LATE = {"SK_NET_EAGER_RANKS": 0}
 
 
@@ -38,20 +40,20 @@ def used(ranks: Ranks) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("tls", [0, 1])
 def test_every_operation_runs(tls: int) -> None:
     with Hosts(4) as hosts:
-        ranks = Ranks(each(hosts), **LATE, SK_NET_TLS=tls, SK_PROBE_ALL=1)
+        ranks = Ranks(each(hosts), **LATE, SK_NET_TLS=tls, SK_PROBE_ALL=ALL)
         assert ranks.said() == ["SK_OK"] * 12
 
 
 def test_hosts_of_other_sizes_whose_ranks_take_turns() -> None:
     with Hosts(3) as hosts:
         places = [hosts[number] for number in (0, 1, 2, 0, 1, 0, 0, 2, 0)]
-        assert Ranks(places, **LATE, SK_PROBE_ALL=1).said() == ["SK_OK"] * 9
+        assert Ranks(places, **LATE, SK_PROBE_ALL=ALL).said() == ["SK_OK"] * 9
 
 
 def test_every_operation_runs_over_links_that_harm_packets() -> None:
     link = Link(loss=0.01, duplicate=0.01, reorder=0.01, jitter_us=500)
     with Hosts(3, seed=33, links=link) as hosts:
-        ranks = Ranks(each(hosts, 2), **LATE, SK_PROBE_ALL=1, SK_PROBE_COUNT_MAX=4099)
+        ranks = Ranks(each(hosts, 2), **LATE, SK_PROBE_ALL=ALL, SK_PROBE_COUNT_MAX=4099)
         assert ranks.said() == ["SK_OK"] * 6
 
 
@@ -99,7 +101,7 @@ def test_a_rank_whose_child_lives_on_is_seen_to_die() -> None:
 def test_strangers_do_not_keep_ranks_from_connecting() -> None:
     """Some hundreds at the ports of ranks that are connected to some, and of them to others later."""
     with Hosts(2) as hosts:
-        options = {**LATE, "SK_PORT_RANGE": "30800-30802", "SK_PROBE_ALL": 1}
+        options = {**LATE, "SK_PORT_RANGE": "30800-30802", "SK_PROBE_ALL": ALL}
         options |= {"SK_PROBE_ROUNDS": 2000, "SK_PROBE_COUNT_MAX": 1}
         ranks = Ranks(each(hosts), **options).begin()  # type: ignore[arg-type]
         ranks[2].stop()
@@ -114,6 +116,28 @@ def test_those_that_are_left_go_on() -> None:
         for victim in (4, 9):
             ranks[victim].program.kill()
         assert ranks.said(4, 9, within=LINK_BOUND_S) == ["SK_OK"] * 10
+
+
+def test_of_two_hosts_that_are_cut_off_from_each_other_one_goes_whole() -> None:
+    """Though most of their ranks have had no stream to each other that could be lost."""
+    with Hosts(3, links=Link()) as hosts:
+        ranks = many(hosts, SK_PROBE_SHRINK=1, SK_PROBE_COUNT_MAX=1)
+        hosts.cut(hosts[1], hosts[2])
+        said = ranks.said(within=LINK_BOUND_S + PATIENCE_S)
+        assert said[:6] == ["SK_OK"] * 6
+        for sentence in said[6:]:
+            assert "the others go on without rank" in sentence
+
+
+@pytest.mark.parametrize("tls", [0, 1])
+def test_all_dial_all_at_once(tls: int) -> None:
+    """Each tells each what it has called, once one has called something else."""
+    with Hosts(4) as hosts:
+        one = {5: {"SK_PROBE_COUNT_MAX": 1, "SK_PROBE_ROUNDS": 2}}
+        options = {"SK_PROBE_COUNT_MAX": 4099, "SK_PROBE_ROUNDS": 1, "SK_NET_TLS": tls}
+        ranks = Ranks(each(hosts, 16), each=one, **options)  # type: ignore[arg-type]
+        for said in ranks.said():
+            assert said.startswith("SK_ERR_DESYNC: rank 5 called allreduce(f32, sum, 1) while the")
 
 
 def test_a_rank_that_frees_its_communicator_is_no_dead_one() -> None:
@@ -174,7 +198,7 @@ def test_a_cut_off_host_is_a_lost_connection() -> None:
 def test_want_of_descriptors_ends_it_for_all_with_a_sentence() -> None:
     with Hosts(4) as hosts:
         one = {1: {"ULIMIT": "-n 24"}}
-        ranks = Ranks(each(hosts, 6), each=one, **LATE, SK_PROBE_COUNT_MAX=1, SK_PROBE_ALL=1)
+        ranks = Ranks(each(hosts, 6), each=one, **LATE, SK_PROBE_COUNT_MAX=1, SK_PROBE_ALL=ALL)
         for said in ranks.said(within=LINK_BOUND_S):
             assert said.startswith("SK_ERR_ABORTED: "), said
             assert "rank 1 cannot connect to rank" in said
@@ -187,7 +211,7 @@ def test_256_ranks_of_four_hosts(tls: int) -> None:
     with Hosts(4) as hosts:
         options = {"SK_NET_TLS": tls, "SK_PROBE_COUNT_MAX": 4099, "SK_PROBE_ROUNDS": 1}
         options |= {"SK_PROBE_USED": 1, "SK_PROBE_BEHIND": 65, "SK_WORKERS": 1}
-        options |= {"SK_PROBE_TIMEOUT_MS": 300_000}
+        options |= {"SK_PROBE_TIMEOUT_MS": 300_000, "SK_PROBE_ALL": 1}
         ranks = Ranks(each(hosts, 64), **options)  # type: ignore[arg-type]
         assert ranks.said(within=300) == ["SK_OK"] * 256
         found = sorted(used(ranks))

@@ -100,6 +100,7 @@ class HostsEndpoint : public Endpoint {
   bool has_reason(uint32_t word) const;
   std::string reason_of(uint32_t word) const;
   bool will_not_enter(const Peer& peer) const;
+  bool is_cut_off(const Peer& peer) const;
   uint32_t own_abort_word() const { return header().abort_word.load(std::memory_order_acquire); }
 
   const pid_t process_;

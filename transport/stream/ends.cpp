@@ -80,8 +80,18 @@ void HostsEndpoint::note_heard(uint32_t word, const std::string& reason) {
   header().set_heard(word, reason);
 }
 
+// By what the streams to its host say: of one that has none itself.
+bool HostsEndpoint::is_cut_off(const Peer& peer) const {
+  if (peer.channel.connected() || peer.host == nullptr) return false;
+  return std::ranges::any_of(peers_, [&](const auto& other) {
+    const Channel& channel = other->channel;
+    return other->host == peer.host && channel.connected() && !channel.open() &&
+           !channel.inbox().left() && channel.ending().code() != SK_ERR_PEER_LOST;
+  });
+}
+
 // Also behind an end, when nobody looks after the hosts any more. Of one that has never been
-// connected only a dial can tell.
+// connected only a dial can tell, where its host is not cut off.
 bool HostsEndpoint::gone(uint32_t peer) {
   if (by_rank_[peer] == nullptr) return local_->gone(peer);
   const std::lock_guard lock(mutex_);
@@ -90,14 +100,15 @@ bool HostsEndpoint::gone(uint32_t peer) {
   if (!channel.connected() && channel.open()) want(peer);
   join_some();
   pump(*by_rank_[peer]);
-  return by_rank_[peer]->ended_as != 0;
+  return by_rank_[peer]->ended_as != 0 || is_cut_off(*by_rank_[peer]);
 }
 
 bool HostsEndpoint::unreachable(uint32_t peer) const {
   if (by_rank_[peer] == nullptr) return local_->unreachable(peer);
   const std::lock_guard lock(mutex_);
   const Channel& channel = by_rank_[peer]->channel;
-  return !channel.inbox().left() && !channel.open() && channel.ending().code() != SK_ERR_PEER_LOST;
+  if (channel.open()) return is_cut_off(*by_rank_[peer]);
+  return !channel.inbox().left() && channel.ending().code() != SK_ERR_PEER_LOST;
 }
 
 Status HostsEndpoint::check() {

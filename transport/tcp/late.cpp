@@ -14,12 +14,15 @@
 namespace sk::tcp {
 namespace {
 
-constexpr size_t kDialsMax = 16;   // At once.
+constexpr size_t kDialsMax = 8;    // At once.
 constexpr size_t kAcceptsMax = 4;  // In one go: a handshake takes its time of whoever drives.
 constexpr size_t kStepsMax = 4;    // Likewise.
 constexpr size_t kStrangersMax = 64;
 // A rank that has freed its communicator, or died, does not listen: of a death others tell sooner.
 constexpr int64_t kRefusedNs = 300 * kMs;
+// Times the silence of a stream. To each host there is one, which finds sooner that it is gone:
+// what goes unanswered here alone is a port that is closed by a firewall, or a storm of dials.
+constexpr int64_t kPatience = 5;
 constexpr int64_t kNoRoomNs = 1'000 * kMs;  // Descriptors may come free.
 constexpr int64_t kNoKnocksNs = 50 * kMs;   // Meanwhile nobody is let in.
 constexpr int64_t kTickNs = 50 * kMs;       // While somebody is wanted.
@@ -201,11 +204,10 @@ Status LateJoiner::why_give_up(const Pairing::Pair& pair, const Wanted& wanted,
   const bool greets = std::ranges::any_of(pairing_.connections(), [&](const auto& each) {
     return each.peer == pair.rank && (each.greeting || each.ready);
   });
-  const int64_t asked_ns = std::max(pair.first_dial_ns, pair.answered_ns);
-  if (greets || pair.first_dial_ns == 0 || now_ns - asked_ns < in_.config.silence_ms * kMs)
-    return {};
+  const int64_t silent_ms = (now_ns - std::max(pair.first_dial_ns, pair.answered_ns)) / kMs;
+  if (greets || pair.first_dial_ns == 0 || silent_ms < kPatience * in_.config.silence_ms) return {};
   const std::string tried = pair.tried_text();
-  return error(SK_ERR_TRANSPORT, "nothing has answered for {} ms{}{}", in_.config.silence_ms,
+  return error(SK_ERR_TRANSPORT, "nothing has answered for {} ms{}{}", silent_ms,
                tried.empty() ? "" : ": ", tried);
 }
 
