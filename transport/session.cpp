@@ -14,25 +14,41 @@ constexpr uint64_t round_up(uint64_t value, uint64_t align) {
   return (value + align - 1) / align * align;
 }
 
-}  // namespace
+constexpr size_t kTextBytes = RankHeader::kReasonBytesMax;
+using TextWords = std::atomic<uint64_t>[kTextBytes / 8];
 
-void RankHeader::set_reason(const std::string& text) {
-  char bytes[kReasonBytesMax] = {};
+void store_text(const std::string& text, TextWords& words) {
+  char bytes[kTextBytes] = {};
   std::copy_n(text.data(), std::min(text.size(), sizeof(bytes)), bytes);
-  for (size_t i = 0; i < std::size(reason_words); ++i) {
+  for (size_t i = 0; i < std::size(words); ++i) {
     uint64_t word = 0;
     memcpy(&word, bytes + 8 * i, sizeof(word));
-    reason_words[i].store(word, std::memory_order_relaxed);
+    words[i].store(word, std::memory_order_relaxed);
   }
 }
 
-std::string RankHeader::reason() const {
-  char bytes[kReasonBytesMax] = {};
-  for (size_t i = 0; i < std::size(reason_words); ++i) {
-    const uint64_t word = reason_words[i].load(std::memory_order_relaxed);
+std::string text_in(const TextWords& words) {
+  char bytes[kTextBytes] = {};
+  for (size_t i = 0; i < std::size(words); ++i) {
+    const uint64_t word = words[i].load(std::memory_order_relaxed);
     memcpy(bytes + 8 * i, &word, sizeof(word));
   }
   return std::string(bytes, strnlen(bytes, sizeof(bytes)));
+}
+
+}  // namespace
+
+void RankHeader::set_reason(const std::string& text) { store_text(text, reason_words); }
+std::string RankHeader::reason() const { return text_in(reason_words); }
+
+void RankHeader::set_heard(uint32_t word, const std::string& text) {
+  if (heard_word.load(std::memory_order_relaxed) != 0) return;
+  store_text(text, heard_words);
+  heard_word.store(word, std::memory_order_release);
+}
+
+std::string RankHeader::heard(uint32_t word) const {
+  return heard_word.load(std::memory_order_acquire) == word ? text_in(heard_words) : "";
 }
 
 ControlBlock control_block_at(std::byte* start, const SegmentLayout& layout) {

@@ -82,7 +82,7 @@ struct SegmentLayout {
   uint64_t heap_bytes_max = 0;
   // Of what header, entries and signals look like: grows with every change, so that two builds do
   // not take each other's memory for their own.
-  uint32_t version = 5;
+  uint32_t version = 6;
 
   // In the control block.
   uint64_t entry_offset() const;   // EntrySlot[world_size][kEntryLaneCount][2].
@@ -135,12 +135,19 @@ struct alignas(64) RankHeader {
   // who wait long find out for whom. On that line, too.
   std::atomic<uint64_t> entered;
 
+  // What the owner has heard of an end from another host: the abort word (0: nothing) and its
+  // reason. Ranks of this host may have heard of it from nobody else. Written once, the word last.
+  std::atomic<uint32_t> heard_word;
+  std::atomic<uint64_t> heard_words[kReasonBytesMax / 8];
+
   // The owner's process, for who looks after it and for sentences. Written before any peer can
   // look.
   ProcessName process;
 
   void set_reason(const std::string& text);  // Cut to kReasonBytesMax.
   std::string reason() const;
+  void set_heard(uint32_t word, const std::string& text);  // By one thread at a time.
+  std::string heard(uint32_t word) const;                  // "": nothing of that word.
 };
 inline constexpr int64_t kSleepNsMax = 1'000'000;
 
@@ -153,6 +160,11 @@ enum class AbortCause : uint32_t {
   kAbsent = 5,    // `rank` waited for one that will not come; its reason says for whom, and why.
   kLinkLost = 6,  // Nothing comes from `rank` any more, and nothing says that it died.
 };
+// Whether the rank of the word is the one that gives the reason.
+constexpr bool gives_reason(AbortCause cause) {
+  return cause == AbortCause::kAborted || cause == AbortCause::kTimeout ||
+         cause == AbortCause::kAbsent;
+}
 constexpr uint32_t abort_word(AbortCause cause, uint32_t rank) {
   return static_cast<uint32_t>(cause) << 24 | (rank + 1);
 }
@@ -210,6 +222,10 @@ class Session {
 
   // The seq of the last enter() in `lane`, 0 before the first. Any thread.
   virtual uint64_t entered(EntryLane lane) const = 0;
+
+  // False: there is no way to the peer yet, and what is given first has one made, which takes both
+  // a while. News that nobody needs are not worth that. Any thread.
+  virtual bool connected() const { return true; }
 };
 
 class Endpoint {
@@ -292,6 +308,13 @@ class Endpoint {
   // endpoint that is part of one.
   virtual void look_after_peers() { (void)check(); }
   virtual void end_waits(uint32_t word) { abort(abort_cause(word), abort_rank(word), ""); }
+
+  // What a rank of this host has given as its reason of that abort word, or has heard from another
+  // host: "" where nothing is known here. Any thread.
+  virtual std::string reason_of_end(uint32_t word) const {
+    const bool is_own = gives_reason(abort_cause(word)) && abort_rank(word) == rank_;
+    return is_own ? header().reason() : header().heard(word);
+  }
 
   // The sentence for the own abort word's value (not 0).
   virtual Status abort_status() const = 0;

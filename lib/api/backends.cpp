@@ -46,19 +46,27 @@ Result<std::unique_ptr<stream::Pipe>> within_tls(std::unique_ptr<stream::Pipe> p
                        "libsk hosts");
 }
 
-// Ranks of several hosts: shared memory within each, TCP between them.
-Result<std::unique_ptr<Endpoint>> connect_hosts(Bootstrap& bootstrap, const SegmentLayout& layout,
-                                                int64_t timeout_ns) {
+// As the environment says.
+Result<TcpConfig> read_far_config() {
   TcpConfig config;
-  config.timeout_ns = timeout_ns;
   config.networks = process_env("SK_NET").value_or("");
   config.ports = process_env("SK_PORT_RANGE").value_or("");
   SK_ASSIGN_OR_RETURN(config.silence_ms,
                       read_silence_ms(process_env("SK_NET_SILENCE_S").value_or("")));
+  SK_ASSIGN_OR_RETURN(config.eager_ranks,
+                      read_eager_ranks(process_env("SK_NET_EAGER_RANKS").value_or("")));
   SK_ASSIGN_OR_RETURN(config.secret, read_job_secret(process_env));
   const std::string tls = process_env("SK_NET_TLS").value_or("1");
   SK_ASSIGN_OR_RETURN(const bool encrypted, parse_flag("SK_NET_TLS", tls));
   if (encrypted) config.wrap = within_tls;
+  return config;
+}
+
+// Ranks of several hosts: shared memory within each, TCP between them.
+Result<std::unique_ptr<Endpoint>> connect_hosts(Bootstrap& bootstrap, const SegmentLayout& layout,
+                                                int64_t timeout_ns) {
+  SK_ASSIGN_OR_RETURN(TcpConfig config, read_far_config());
+  config.timeout_ns = timeout_ns;
   config.local = [timeout_ns](Bootstrap& all, const SegmentLayout& of_all) {
     return connect_shm(all, of_all,
                        {.timeout_ns = timeout_ns, .hide_mapped = true, .one_of_several = true});

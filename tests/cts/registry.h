@@ -24,6 +24,7 @@ struct Exclusion {
 struct SessionBackend {
   std::string name;
   uint32_t ranks_max = 5;
+  uint32_t many_ranks_max = 12;  // In the tests for which more are worth their time.
   // 0: ranks are threads of the test. Else each in a process of its own, or at most so many
   // processes with several ranks each.
   uint32_t processes_max = 0;

@@ -60,14 +60,18 @@ Connect open_fault(const StageSpec& spec) {
       };
 }
 
-std::function<Connect(const StageSpec&)> open_tcp(int ranks_per_host, bool tls = false) {
-  return [ranks_per_host, tls](const StageSpec&) -> Connect {
-    return [ranks_per_host, tls](Bootstrap& bootstrap, const SegmentLayout& layout) {
+std::function<Connect(const StageSpec&)> open_tcp(int ranks_per_host, bool tls = false,
+                                                  uint32_t eager_ranks = kEagerRanks) {
+  return [=](const StageSpec&) -> Connect {
+    return [=](Bootstrap& bootstrap, const SegmentLayout& layout) {
       return testing_support::connect_apart(bootstrap, layout, ranks_per_host, kConnectTimeoutNs,
-                                            tls);
+                                            tls, eager_ranks);
     };
   };
 }
+
+// No more than every host's ranks need are connected from the start.
+std::function<Connect(const StageSpec&)> open_late(bool tls) { return open_tcp(2, tls, 0); }
 
 constexpr uint32_t kOneEach = 64;  // Processes: more than ranks_max ranks.
 
@@ -78,6 +82,8 @@ const std::vector<SessionBackend>& session_backends() {
                                         "a thread cannot be killed without its process"};
   const std::string outlives = "WhoStaysSeesWhoDiesWhenOthersHaveLeft";
   const std::string first = "TheFirstToDieIsNamedByWhoLooksLater";
+  const std::string before = "OneThatDiedBeforeTheFirstWordIsNamed";
+  const Exclusion threads_die_first = {before, threads_cannot_die.reason};
   const Exclusion threads_die_together = {first, threads_cannot_die.reason};
   const Exclusion threads_leave_together = {outlives, threads_cannot_die.reason};
   const Exclusion nobody_takes_over = {
@@ -91,12 +97,14 @@ const std::vector<SessionBackend>& session_backends() {
        .processes_max = 0,
        .skip_reason = always,
        .open = open_shm({}),
-       .exclusions = {threads_cannot_die, threads_leave_together, threads_die_together}},
+       .exclusions = {threads_cannot_die, threads_leave_together, threads_die_first,
+                      threads_die_together}},
       {.name = "shm_threads_put_only",
        .processes_max = 0,
        .skip_reason = always,
        .open = open_shm({.hide_mapped = true}),
-       .exclusions = {threads_cannot_die, threads_leave_together, threads_die_together}},
+       .exclusions = {threads_cannot_die, threads_leave_together, threads_die_first,
+                      threads_die_together}},
       {.name = "shm_processes",
        .processes_max = kOneEach,
        .skip_reason = with_pidfd,
@@ -123,8 +131,8 @@ const std::vector<SessionBackend>& session_backends() {
        .processes_max = 0,
        .skip_reason = always,
        .open = open_tcp(1),
-       .exclusions = {threads_cannot_die, threads_leave_together, threads_die_together,
-                      two_causes}},
+       .exclusions = {threads_cannot_die, threads_leave_together, threads_die_first,
+                      threads_die_together, two_causes}},
       {.name = "tcp_processes",
        .processes_max = kOneEach,
        .skip_reason = with_all_in_sight,
@@ -134,8 +142,8 @@ const std::vector<SessionBackend>& session_backends() {
        .processes_max = 0,
        .skip_reason = always,
        .open = open_tcp(1, true),
-       .exclusions = {threads_cannot_die, threads_leave_together, threads_die_together,
-                      two_causes}},
+       .exclusions = {threads_cannot_die, threads_leave_together, threads_die_first,
+                      threads_die_together, two_causes}},
       {.name = "tcp_tls_processes",
        .processes_max = kOneEach,
        .skip_reason = with_all_in_sight,
@@ -146,11 +154,27 @@ const std::vector<SessionBackend>& session_backends() {
        .skip_reason = with_all_in_sight,
        .open = open_tcp(2),
        .exclusions = {two_causes, two_ends}},
+      {.name = "tcp_late_threads",
+       .processes_max = 0,
+       .skip_reason = always,
+       .open = open_late(false),
+       .exclusions = {threads_cannot_die, threads_leave_together, threads_die_first,
+                      threads_die_together, two_causes}},
+      {.name = "tcp_late_processes",
+       .processes_max = kOneEach,
+       .skip_reason = with_all_in_sight,
+       .open = open_late(false),
+       .exclusions = {two_causes, two_ends}},
+      {.name = "tcp_tls_late_processes",
+       .processes_max = kOneEach,
+       .skip_reason = with_all_in_sight,
+       .open = open_late(true),
+       .exclusions = {two_causes, two_ends}},
       {.name = "fault_shm_threads",
        .processes_max = 0,
        .skip_reason = always,
        .open = open_fault,
-       .exclusions = {threads_leave_together, threads_die_together}},
+       .exclusions = {threads_leave_together, threads_die_first, threads_die_together}},
       {.name = "fault_shm_processes",
        .processes_max = kOneEach,
        .skip_reason = with_pidfd,

@@ -17,6 +17,11 @@ Status traffic(testing_support::RankContext& context);
 Status unlooked(testing_support::RankContext& context);
 Status drains(testing_support::RankContext& context);
 
+// session_first.cc.
+Status first_words(testing_support::RankContext& context);
+Status leaves_first(testing_support::RankContext& context);
+Status dies_first(testing_support::RankContext& context);
+
 // session_bodies.cc.
 Status entries(testing_support::RankContext& context);
 Status memory(testing_support::RankContext& context);

@@ -22,12 +22,14 @@ namespace sk::testing_support {
 Result<RankBody> body_of(const std::string& name) {
   using Body = Status (*)(RankContext&);
   static const std::map<std::string, Body> bodies = {
-      {"traffic", cts::traffic},       {"entries", cts::entries},
-      {"memory", cts::memory},         {"bad_arguments", cts::bad_arguments},
-      {"sleepers", cts::sleepers},     {"aborts", cts::aborts},
-      {"two_aborts", cts::two_aborts}, {"leaves", cts::leaves},
-      {"outlives", cts::outlives},     {"unlooked", cts::unlooked},
-      {"drains", cts::drains},         {"late_look", cts::late_look},
+      {"traffic", cts::traffic},         {"entries", cts::entries},
+      {"memory", cts::memory},           {"bad_arguments", cts::bad_arguments},
+      {"sleepers", cts::sleepers},       {"aborts", cts::aborts},
+      {"two_aborts", cts::two_aborts},   {"leaves", cts::leaves},
+      {"outlives", cts::outlives},       {"unlooked", cts::unlooked},
+      {"drains", cts::drains},           {"late_look", cts::late_look},
+      {"first_words", cts::first_words}, {"leaves_first", cts::leaves_first},
+      {"dies_first", cts::dies_first},
   };
   const auto found = bodies.find(name);
   if (found == bodies.end()) return error(SK_ERR_INVALID_ARGUMENT, "no body is named {}", name);
@@ -232,6 +234,42 @@ TEST_P(SessionCts, OneThatLeavesIsMissedOnlyWhenNeeded) {
       if (rank == victim) continue;
       EXPECT_EQ(ends[rank].message, fmt::format("rank {} has freed the communicator", victim));
     }
+  }
+}
+
+// All at once, where connections are made when they are needed.
+TEST_P(SessionCts, FirstWordsOfAllToAllArrive) {
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    ASSERT_NO_FATAL_FAILURE(
+        expect_all_well(spec("first_words", std::min(12u, GetParam().many_ranks_max))));
+  }
+}
+
+TEST_P(SessionCts, OneThatLeftBeforeTheFirstWordIsMissedWhenNeeded) {
+  for (const uint32_t ranks : rank_counts()) {
+    StageSpec world = spec("leaves_first", ranks);
+    const uint64_t victim = Dice(world.seed, ranks).below(ranks);
+    world.numbers[kVictim] = victim;
+    SCOPED_TRACE(fmt::format("{} ranks, seed {}", ranks, world.seed));
+    const std::vector<RankEnd> ends = run(world);
+    for (size_t rank = 0; rank < ends.size(); ++rank) {
+      EXPECT_TRUE(ends[rank].ended);
+      EXPECT_EQ(ends[rank].code, rank == victim ? SK_OK : SK_ERR_PEER_LOST) << ends[rank].message;
+      if (rank == victim) continue;
+      EXPECT_EQ(ends[rank].message.find(fmt::format("rank {} ", victim)), 0u) << ends[rank].message;
+      EXPECT_NE(ends[rank].message.find("has freed the communicator"), std::string::npos)
+          << ends[rank].message;
+    }
+  }
+}
+
+TEST_P(SessionCts, OneThatDiedBeforeTheFirstWordIsNamed) {
+  for (const uint32_t ranks : rank_counts()) {
+    StageSpec world = spec("dies_first", ranks);
+    const auto victim = uint32_t(Dice(world.seed, ranks).below(ranks));
+    world.numbers[kVictim] = victim;
+    SCOPED_TRACE(fmt::format("rank {} of {} dies, seed {}", victim, ranks, world.seed));
+    expect_named(world, run(world), victim);
   }
 }
 

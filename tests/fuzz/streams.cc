@@ -44,6 +44,8 @@ struct Memory {
     std::memset(bytes, 0, kGuardBytes + g_layout.control_bytes());
     for (const Range& each : written) std::memset(own.segment + each.offset, 0, each.bytes);
     reason.clear();
+    told.clear();
+    asked = false;
     abort_word = awaited = 0;
     left = refused = false;
     entered = 0;
@@ -55,7 +57,8 @@ struct Memory {
         return false;
     return std::memcmp(bytes, other.bytes, kGuardBytes + g_layout.control_bytes()) == 0 &&
            reason == other.reason && abort_word == other.abort_word && left == other.left &&
-           entered == other.entered && awaited == other.awaited && refused == other.refused;
+           entered == other.entered && awaited == other.awaited && refused == other.refused &&
+           asked == other.asked && told == other.told;
   }
   bool equals_everywhere(const Memory& other) const {
     return std::memcmp(bytes, other.bytes, size()) == 0;
@@ -68,6 +71,8 @@ struct Memory {
   bool left = false, refused = false;
   uint64_t entered = 0;
   uint32_t awaited = 0;
+  bool asked = false;
+  std::string told;  // RankLines, as they came.
 };
 
 // Whether a frame may begin so, behind what has come.
@@ -91,8 +96,21 @@ bool is_allowed(const FrameHeader& header, bool left) {
       return true;
     case FrameKind::kAwait:
       return header.signal <= g_layout.world_size;
+    case FrameKind::kAsk:
+      return true;
+    case FrameKind::kTell:
+      return header.add % sizeof(RankLine) == 0 && header.add <= kRankLinesMax * sizeof(RankLine);
   }
   return false;
+}
+
+bool are_of_this_world(std::span<const std::byte> lines) {
+  for (; !lines.empty(); lines = lines.subspan(sizeof(RankLine))) {
+    RankLine line;
+    std::memcpy(&line, lines.data(), sizeof(line));
+    if (line.rank >= g_layout.world_size || line.awaited > g_layout.world_size) return false;
+  }
+  return true;
 }
 
 // Adds to `written` what it writes of the segment.
@@ -108,7 +126,7 @@ void read_whole(std::span<const std::byte> bytes, Memory& memory, std::vector<Ra
     uint64_t follow = 0;
     if (header.kind == FrameKind::kPut) follow = header.bytes;
     if (header.kind == FrameKind::kEnter) follow = sizeof(EntryFrame);
-    if (header.kind == FrameKind::kAbort) follow = header.add;
+    if (header.kind == FrameKind::kAbort || header.kind == FrameKind::kTell) follow = header.add;
     const bool whole = bytes.size() >= follow;
     const auto what = bytes.first(whole ? follow : bytes.size());
     auto& signal = memory.own.control.signals[header.signal % g_layout.signal_count_max].value;
@@ -148,8 +166,20 @@ void read_whole(std::span<const std::byte> bytes, Memory& memory, std::vector<Ra
       case FrameKind::kAwait:
         memory.awaited = header.signal;
         break;
+      case FrameKind::kAsk:
+        memory.asked = true;
+        break;
+      case FrameKind::kTell:
+        memory.refused = !are_of_this_world(what);
+        if (memory.refused) return;
+        memory.told.append(reinterpret_cast<const char*>(what.data()), what.size());
+        break;
     }
   }
+}
+
+void add(std::string& bytes, const auto& value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
 // The sentence of a refusal, or "".
@@ -168,18 +198,16 @@ std::string receive(std::span<const std::byte> bytes, size_t piece, size_t budge
   memory.left = inbox.left();
   memory.entered = inbox.entered();
   memory.awaited = inbox.awaited();
+  memory.asked = inbox.take_asked();
+  for (const RankLine& line : inbox.take_told()) add(memory.told, line);
   memory.refused = !sentence.empty();
   return sentence;
-}
-
-void add(std::string& bytes, const auto& value) {
-  bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
 }  // namespace
 
 std::vector<std::string> seeds() {
-  std::vector<std::string> all(6);
+  std::vector<std::string> all(7);
   all.reserve(16);
   for (const uint64_t size : {8, 100, 3000}) {
     add(all[0],
@@ -199,6 +227,10 @@ std::vector<std::string> seeds() {
   add(all[4], FrameHeader{.kind = FrameKind::kLeave, .offset = 7});
   for (const uint32_t word : {2u, 0u, 1u + g_layout.world_size})
     add(all[5], FrameHeader{.kind = FrameKind::kAwait, .signal = word});
+  add(all[6], FrameHeader{.kind = FrameKind::kAsk});
+  add(all[6], FrameHeader{.kind = FrameKind::kTell, .add = 2 * sizeof(RankLine)});
+  for (const uint32_t rank : {1u, 2u})
+    add(all[6], RankLine{.rank = rank, .awaited = 3, .entered = 9});
   // The last bytes of the segment, and one more.
   for (const uint64_t beyond : {0, 1}) {
     add(all.emplace_back(),
@@ -212,6 +244,7 @@ std::vector<std::string> seeds() {
   long_put.append(4096, 'l');
   all.push_back(all[0] + all[1] + all[2] + all[3] + all[4]);
   all.push_back(all[1] + long_put + all[2]);
+  all.push_back(all[6] + all[1] + all[6]);
   return all;
 }
 

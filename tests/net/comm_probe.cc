@@ -10,7 +10,9 @@
 // nothing any more, and does not end; SK_PROBE_ALARM_US: a signal comes so often, whose handler
 // does nothing, and system calls are interrupted;
 // SK_PROBE_SHRINK=1: where a rank or a connection is lost, those that are left sum three times
-// more, and say who they are.
+// more, and say who they are; SK_PROBE_ALL=N: behind its rounds it runs every operation once, with
+// messages to N ranks at most; SK_PROBE_BEHIND=N: then it sends to the rank that many behind it;
+// SK_PROBE_USED=1: at last it says what it has of descriptors and memory of its own.
 #include <signal.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -19,11 +21,15 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "sk.h"
+#include "tests/net/operations.h"
 
 namespace {
 
@@ -120,6 +126,17 @@ void end(const std::string& how, sk_context* context, sk_comm* comm) {
   }
 }
 
+void say_what_is_used() {
+  const std::filesystem::directory_iterator open("/proc/self/fd");
+  const auto descriptors = std::distance(begin(open), end(open)) - 1;  // But for this look itself.
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  long kib = -1;
+  while (status >> word && kib < 0)
+    if (word == "RssAnon:") status >> kib;
+  std::printf("used: %ld descriptors, %ld KiB\n", long(descriptors), kib);
+}
+
 }  // namespace
 
 int main() {
@@ -153,6 +170,13 @@ int main() {
       }
       if (round == 0 && rounds > 3) say("begun");
     }
+    const int behind = int(number_of("SK_PROBE_BEHIND", 0));
+    const int messages = int(number_of("SK_PROBE_ALL", 0));
+    if (status == SK_OK && messages > 0)
+      status = sk::net::every_operation(comm, info.rank, info.world_size, messages, &right);
+    if (status == SK_OK && behind > 0)
+      status = sk::net::send_to_ranks_behind(comm, info.rank, info.world_size, behind, &right);
+    if (!text_of("SK_PROBE_USED").empty()) say_what_is_used();
   }
   const bool lost = status == SK_ERR_PEER_LOST || status == SK_ERR_TRANSPORT;
   if (lost && !text_of("SK_PROBE_SHRINK").empty()) status = go_on_without_the_lost(comm, &right);

@@ -35,11 +35,13 @@ class Apart final : public Bootstrap {
 inline Result<std::unique_ptr<Endpoint>> connect_apart(Bootstrap& bootstrap,
                                                        const SegmentLayout& layout,
                                                        int ranks_per_host, int64_t timeout_ns,
-                                                       bool tls = false) {
+                                                       bool tls = false,
+                                                       uint32_t eager_ranks = kEagerRanks) {
   Apart apart(bootstrap, ranks_per_host);
   TcpConfig config;
   config.timeout_ns = timeout_ns;
   config.networks = "127.0.0.0/8";
+  config.eager_ranks = eager_ranks;
   config.secret = "sixteen bytes and more";
   if (tls) {
     config.wrap = [](std::unique_ptr<stream::Pipe> pipe, bool dials,

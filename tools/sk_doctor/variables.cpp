@@ -61,6 +61,7 @@ Status check_secret_text(const std::string& text) {
 
 Status check_tls_flag(const std::string& text) { return status_of(parse_flag("SK_NET_TLS", text)); }
 Status check_silence(const std::string& text) { return status_of(read_silence_ms(text)); }
+Status check_eager_ranks(const std::string& text) { return status_of(read_eager_ranks(text)); }
 Status check_pairs(const std::string& text) { return status_of(parse_flag("SK_GPU_PAIRS", text)); }
 Status check_template(const std::string& text) {
   return status_of(parse_flag("SK_TEMPLATE", text));
@@ -128,7 +129,7 @@ Status check_private(const std::string&) {
 }
 
 // All that docs/env.md has and that begin so, and what others set that notebooks read.
-constexpr std::array<Variable, 29> kVariables = {{
+constexpr std::array<Variable, 30> kVariables = {{
     {"SK_BOOTSTRAP", Reader::kRanks, nullptr},  // See read_identity(): "job".
     {"SK_JOB_ID", Reader::kRanks, nullptr},
     {"SK_MASTER_PORT", Reader::kRanksOfHosts, check_port},
@@ -140,6 +141,7 @@ constexpr std::array<Variable, 29> kVariables = {{
     {"SK_PORT_RANGE", Reader::kRanksOfHosts, nullptr},  // "ports"
     {"SK_NET_TLS", Reader::kRanksOfHosts, check_tls_flag},
     {"SK_NET_SILENCE_S", Reader::kRanksOfHosts, check_silence},
+    {"SK_NET_EAGER_RANKS", Reader::kRanksOfHosts, check_eager_ranks},
     {"SK_WORKERS", Reader::kRanks, nullptr},  // "isa", and the next.
     {"SK_CPU_ISA", Reader::kRanks, nullptr},
     {"SK_GPU_PAIRS", Reader::kRanks, check_pairs},

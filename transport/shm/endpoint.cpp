@@ -241,6 +241,14 @@ void ShmEndpoint::end_waits(uint32_t mine) {
   }
 }
 
+std::string ShmEndpoint::reason_of_end(uint32_t word) const {
+  const bool is_here = std::ranges::find(ranks_, abort_rank(word)) != ranks_.end();
+  if (gives_reason(abort_cause(word)) && is_here) return reason_of(abort_rank(word));
+  for (const uint32_t rank : ranks_)
+    if (std::string heard = header_of(rank).heard(word); !heard.empty()) return heard;
+  return "";
+}
+
 Status ShmEndpoint::abort_status() const {
   const uint32_t word = header().abort_word.load(std::memory_order_acquire);
   const uint32_t rank = abort_rank(word);

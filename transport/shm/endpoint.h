@@ -76,6 +76,7 @@ class ShmEndpoint final : public Endpoint {
   void look_after_peers() override;
   void abort(AbortCause cause, uint32_t rank, const std::string& reason) override;
   void end_waits(uint32_t word) override;
+  std::string reason_of_end(uint32_t word) const override;
   Status abort_status() const override;
   void sleep(uint32_t doorbell_seen, int64_t timeout_ns) override;
   void ring(uint32_t peer) override { sessions_[peer].ring(); }

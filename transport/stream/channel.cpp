@@ -31,6 +31,17 @@ Sent Channel::put(PutTarget dst, std::span<const std::byte> bytes, uint32_t sign
   return borrowed_puts_.empty() || borrowed_puts_.back() != number ? Sent::kNow : Sent::kLater;
 }
 
+void Channel::connect(std::unique_ptr<Pipe> pipe) {
+  pipe_ = std::move(pipe);
+  connected_.store(true, std::memory_order_release);
+}
+
+void Channel::give_up(Status why) {
+  if (!open()) return;
+  ending_ = std::move(why);
+  send_no_more({});
+}
+
 // Asked at once where nothing waits, and by pump() else.
 void Channel::send() {
   Result<bool> all = outbox_.send(*pipe_);
@@ -57,7 +68,7 @@ void Channel::enter(const EntrySlot& entry, EntryLane lane, uint64_t seq) {
 }
 
 void Channel::tell_abort(uint32_t word, const std::string& reason) {
-  if (!can_send() && !silent_) return;
+  if (!connected() || (!can_send() && !silent_)) return;
   const auto text = std::as_bytes(std::span(reason))
                         .first(std::min<size_t>(reason.size(), RankHeader::kReasonBytesMax));
   outbox_.copy(bytes_of(
@@ -69,18 +80,34 @@ void Channel::tell_abort(uint32_t word, const std::string& reason) {
 }
 
 void Channel::tell_awaited(uint32_t word) {
-  if (!can_send()) return;
+  if (!connected() || !can_send()) return;
   outbox_.copy(bytes_of(FrameHeader{.kind = FrameKind::kAwait, .signal = word}));
 }
 
+void Channel::ask() {
+  if (!connected() || !can_send()) return;
+  outbox_.copy(bytes_of(FrameHeader{.kind = FrameKind::kAsk}));
+}
+
+void Channel::tell(std::span<const RankLine> lines) {
+  if (!connected() || !can_send()) return;
+  while (!lines.empty()) {
+    const auto some = lines.first(std::min(lines.size(), kRankLinesMax));
+    outbox_.copy(
+        bytes_of(FrameHeader{.kind = FrameKind::kTell, .add = uint32_t(some.size_bytes())}));
+    outbox_.copy(std::as_bytes(some));
+    lines = lines.subspan(some.size());
+  }
+}
+
 void Channel::leave() {
-  if (!can_send()) return;
+  if (!connected() || !can_send()) return;
   const uint64_t entered = own_.control.header->entered.load(std::memory_order_relaxed);
   outbox_.copy(bytes_of(FrameHeader{.kind = FrameKind::kLeave, .offset = entered}));
 }
 
 bool Channel::pump(size_t budget) {
-  if (!open()) return false;
+  if (!connected() || !open()) return false;
   if (wants_room()) {
     send();
     note_sent();
@@ -115,7 +142,11 @@ void Channel::look_after() {
 
 void Channel::forget_memory() {
   forgotten_ = true;
-  outbox_.forget_sources();
+  if (connected()) {
+    outbox_.forget_sources();
+  } else {
+    outbox_.clear();  // Nothing of it is worth a stream any more.
+  }
   inbox_.discard();
   note_sent();
 }

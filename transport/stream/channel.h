@@ -10,6 +10,7 @@
 
 #include "transport/session.h"
 #include "transport/stream/inbox.h"
+#include "transport/stream/late.h"
 #include "transport/stream/outbox.h"
 #include "transport/stream/pipe.h"
 
@@ -21,17 +22,29 @@ class Channel {
   static constexpr uint64_t kCopiedBytesMax = 1 << 20;  // while no more than this waits.
   static constexpr uint32_t kBorrowedMax = 256;         // Puts whose source is read later.
 
+  // `pipe` null: it is connected later, and keeps until then what it is given.
   Channel(uint32_t peer, const MappedView& own, const SegmentLayout& layout,
           std::unique_ptr<Pipe> pipe)
-      : own_(own), inbox_(peer, own, layout), pipe_(std::move(pipe)) {}
+      : own_(own),
+        connected_(pipe != nullptr),
+        inbox_(peer, own, layout),
+        pipe_(pipe != nullptr ? std::move(pipe) : std::make_unique<LatePipe>()) {}
+
+  // Of one that was made without a pipe: what it has been given goes through this one,
+  void connect(std::unique_ptr<Pipe> pipe);
+  // or nowhere.
+  void give_up(Status why);
 
   // As the session's. What a broken channel is given is lost: check() tells why.
   Sent put(PutTarget dst, std::span<const std::byte> bytes, uint32_t signal, uint32_t add);
   void post(uint32_t signal, uint32_t add);
   void enter(const EntrySlot& entry, EntryLane lane, uint64_t seq);
-  // Also to a peer whose host does not answer: that may hear this rank all the same.
+  // These have nobody connected who is not. An end is told also to a peer whose host does not
+  // answer: that may hear this rank all the same.
   void tell_abort(uint32_t word, const std::string& reason);
   void tell_awaited(uint32_t word);
+  void ask();
+  void tell(std::span<const RankLine> lines);
   void leave();
   // From here on no memory of a call's is read, and what comes is stored nowhere.
   void forget_memory();
@@ -50,9 +63,11 @@ class Channel {
   bool open() const { return ending_.ok(); }
   const Status& ending() const { return ending_; }  // Why it is not open.
   const Inbox& inbox() const { return inbox_; }
+  Inbox& inbox() { return inbox_; }
   Pipe& pipe() const { return *pipe_; }
 
   // Any thread.
+  bool connected() const { return connected_.load(std::memory_order_acquire); }
   uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
   uint64_t sent() const { return sent_.load(std::memory_order_acquire); }
   uint64_t entered() const { return peer_entered_.load(std::memory_order_acquire); }
@@ -65,6 +80,7 @@ class Channel {
   void note_sent();
 
   const MappedView own_;
+  std::atomic<bool> connected_;
   Inbox inbox_;
   Outbox outbox_;
   std::unique_ptr<Pipe> pipe_;

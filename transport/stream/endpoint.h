@@ -17,6 +17,7 @@
 
 #include "transport/session.h"
 #include "transport/stream/channel.h"
+#include "transport/stream/late.h"
 #include "transport/stream/readiness.h"
 
 namespace sk::stream {
@@ -24,15 +25,18 @@ namespace sk::stream {
 // A rank of another host.
 struct Remote {
   uint32_t rank = 0;
-  std::string where;  // For sentences: "10.0.0.2".
-  std::unique_ptr<Pipe> pipe;
+  std::string where;           // For sentences: "10.0.0.2".
+  std::unique_ptr<Pipe> pipe;  // Null: the Joiner makes one where it is needed.
+  uint32_t host = 0;           // The least rank of its host; with a Joiner alone.
 };
 
 class HostsEndpoint : public Endpoint {
  public:
   // `local`: of the whole world's layout, with sessions to the ranks that no `remotes` has.
+  // `joiner`: null where all `remotes` have a pipe. To each host there is at least one from the
+  // start.
   HostsEndpoint(std::unique_ptr<Endpoint> local, std::vector<Remote> remotes,
-                std::unique_ptr<Readiness> readiness);
+                std::unique_ptr<Readiness> readiness, std::unique_ptr<Joiner> joiner = nullptr);
   ~HostsEndpoint() override;
 
   Session& session(uint32_t peer) override;
@@ -61,6 +65,8 @@ class HostsEndpoint : public Endpoint {
   // As progress(), of who is no wait; true: there is more that no event tells of.
   bool drive();
   Readiness& readiness() { return *readiness_; }
+  // How long who is no wait may sleep at most, for what nothing wakes it for.
+  int64_t rest_ns(int64_t most_ns);
   bool forked() const;  // A forked child's copy: the rank itself goes on.
   // Tells the peers that this rank leaves, and sends what is left, for a while at most. Once.
   void leave();
@@ -68,10 +74,21 @@ class HostsEndpoint : public Endpoint {
  private:
   class StreamSession;
   struct Peer;
+  struct Host;
 
   // With the lock.
   bool pump_all();
   bool pump(Peer& peer);
+  bool join_some();
+  void take(Joiner::News news);
+  void want(uint32_t rank);
+  int64_t rest_ns() const;  // Until the Joiner is to go on.
+  Host& host_of(uint32_t least);
+  void tell_newcomer(Peer& peer);
+  void ask_hosts(bool waits);
+  void answer(Peer& peer);
+  void note_told(Peer& by);
+  void note_heard(uint32_t word, const std::string& reason);
   void note_room(uint32_t rank);
   void note_end(Peer& peer);
   void look_after_hosts();
@@ -79,13 +96,19 @@ class HostsEndpoint : public Endpoint {
   void tell_abort();
   void forget_memory() const;
 
-  void await_reason(Peer& peer) const;  // Without it.
+  void await_reason(uint32_t word) const;  // Without it.
+  bool has_reason(uint32_t word) const;
+  std::string reason_of(uint32_t word) const;
   bool will_not_enter(const Peer& peer) const;
+  bool is_cut_off(const Peer& peer) const;
   uint32_t own_abort_word() const { return header().abort_word.load(std::memory_order_acquire); }
 
   const pid_t process_;
   std::unique_ptr<Endpoint> local_;
   std::unique_ptr<Readiness> readiness_;
+  std::unique_ptr<Joiner> joiner_;  // Null, too, once this rank has left.
+  const bool joins_late_;
+  std::vector<std::unique_ptr<Host>> hosts_;
   std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<Peer*> by_rank_;  // Null: of this host.
   mutable std::mutex mutex_;    // Of all channels.
@@ -98,6 +121,7 @@ class HostsEndpoint : public Endpoint {
   uint32_t ends_ = 0;
   int64_t looked_after_ns_ = 0;
   uint32_t told_awaited_ = 0;
+  int64_t asked_ns_ = 0, asks_since_ns_ = 0;  // Of hosts: last, and since when in this wait.
   bool told_abort_ = false;
   bool left_ = false;
 };

@@ -21,6 +21,8 @@ enum class FrameKind : uint8_t {
   kAbort = 4,  // `signal` is the abort word, `add` the bytes of its reason, which follow.
   kLeave = 5,  // The sender has freed its endpoint: the last one.
   kAwait = 6,  // `signal` is 1 + the rank for which the sender has waited long; 0: none any more.
+  kAsk = 7,    // For what the ranks of the receiver's host are at.
+  kTell = 8,   // The answer: `add` bytes of RankLines follow.
 };
 
 struct FrameHeader {
@@ -42,6 +44,15 @@ struct EntryFrame {
   uint64_t entered = 0;  // RankHeader::entered of the sender.
 };
 static_assert(sizeof(EntryFrame) == 64 && std::is_trivially_copyable_v<EntryFrame>);
+
+// What a rank of the sender's host is at: as its RankHeader has it.
+struct RankLine {
+  uint32_t rank = 0;
+  uint32_t awaited = 0;
+  uint64_t entered = 0;
+};
+static_assert(sizeof(RankLine) == 16 && std::is_trivially_copyable_v<RankLine>);
+inline constexpr size_t kRankLinesMax = 1024;  // In one frame.
 
 }  // namespace sk::stream
 

@@ -15,10 +15,11 @@ constexpr size_t kBehindBytes = 512;
 }  // namespace
 
 Inbox::Inbox(uint32_t peer, const MappedView& own, const SegmentLayout& layout)
-    : peer_(peer), own_(own), layout_(layout), buffer_(kBufferBytes) {}
+    : peer_(peer), own_(own), layout_(layout) {}
 
 Result<bool> Inbox::receive(Pipe& pipe, size_t budget) {
   stored_ = false;
+  if (!buffer_) buffer_ = std::make_unique_for_overwrite<std::byte[]>(kBufferBytes);
   // Less than there was room for is all that was there: to ask once more costs a call in vain, on
   // the way of what somebody waits for.
   for (bool all = false; !all && budget > 0;) {
@@ -26,10 +27,10 @@ Result<bool> Inbox::receive(Pipe& pipe, size_t budget) {
     if (put_left_ > 0 && put_.bytes >= kDirectBytes && begin_ == end_) {
       SK_ASSIGN_OR_RETURN(came, receive_put(pipe, budget, &all));
     } else {
-      if (begin_ > 0) memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+      if (begin_ > 0) memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
       end_ -= begin_;
       begin_ = 0;
-      const std::span room = std::span(buffer_).subspan(end_);
+      const std::span room(buffer_.get() + end_, kBufferBytes - end_);
       SK_ASSIGN_OR_RETURN(came, pipe.receive(room));
       all = came < room.size();
       end_ += came;
@@ -45,7 +46,7 @@ Result<size_t> Inbox::receive_put(Pipe& pipe, size_t budget, bool* all) {
   const std::span place = place_of_put(std::min<uint64_t>(put_left_, budget));
   const bool ends = place.size() == put_left_;
   begin_ = end_ = 0;
-  const std::span behind = std::span(buffer_).first(ends ? kBehindBytes : 0);
+  const std::span behind(buffer_.get(), ends ? kBehindBytes : 0);
   SK_ASSIGN_OR_RETURN(const size_t came, pipe.receive(place, behind));
   *all = came < place.size() + behind.size();
   put_bytes_came(std::min(came, place.size()));
@@ -60,7 +61,7 @@ Status Inbox::take_frames() {
     if (put_left_ > 0) {
       const std::span place = place_of_put(std::min<uint64_t>(put_left_, end_ - begin_));
       if (place.empty()) return {};
-      memcpy(place.data(), buffer_.data() + begin_, place.size());
+      memcpy(place.data(), buffer_.get() + begin_, place.size());
       begin_ += place.size();
       put_bytes_came(place.size());
     } else {
@@ -73,13 +74,14 @@ Status Inbox::take_frames() {
 Result<bool> Inbox::take_frame() {
   FrameHeader header;
   if (end_ - begin_ < sizeof(header)) return false;
-  memcpy(&header, buffer_.data() + begin_, sizeof(header));
+  memcpy(&header, buffer_.get() + begin_, sizeof(header));
   SK_RETURN_IF_ERROR(check(header));
-  const size_t more = header.kind == FrameKind::kEnter   ? sizeof(EntryFrame)
-                      : header.kind == FrameKind::kAbort ? header.add
-                                                         : 0;
+  const bool has_text = header.kind == FrameKind::kAbort || header.kind == FrameKind::kTell;
+  const size_t more = header.kind == FrameKind::kEnter ? sizeof(EntryFrame)
+                      : has_text                       ? header.add
+                                                       : 0;
   if (end_ - begin_ < sizeof(header) + more) return false;
-  const std::byte* rest = buffer_.data() + begin_ + sizeof(header);
+  const std::byte* rest = buffer_.get() + begin_ + sizeof(header);
   switch (header.kind) {
     case FrameKind::kPut:
       put_ = header;
@@ -110,9 +112,27 @@ Result<bool> Inbox::take_frame() {
     case FrameKind::kAwait:
       awaited_ = header.signal;
       break;
+    case FrameKind::kAsk:
+      asked_ = true;
+      break;
+    case FrameKind::kTell:
+      SK_RETURN_IF_ERROR(take_lines(rest, more));
+      break;
   }
   begin_ += sizeof(header) + more;  // Last: where memory runs out before, it is taken again.
   return true;
+}
+
+Status Inbox::take_lines(const std::byte* lines, size_t bytes) {
+  std::vector<RankLine> told(bytes / sizeof(RankLine));
+  memcpy(told.data(), lines, bytes);
+  for (const RankLine& line : told) {
+    if (line.rank < layout_.world_size && line.awaited <= layout_.world_size) continue;
+    return error(SK_ERR_TRANSPORT, "rank {} sent what no rank sends: what rank {} of {} is at",
+                 peer_, line.rank, layout_.world_size);
+  }
+  told_.insert(told_.end(), told.begin(), told.end());
+  return {};
 }
 
 // Whatever it would touch is looked at before anything is touched.
@@ -147,6 +167,12 @@ Status Inbox::check(const FrameHeader& header) const {
     case FrameKind::kAwait:
       if (header.signal <= layout_.world_size) return {};
       return bad(fmt::format("a wait for rank {} of {}", header.signal - 1, layout_.world_size));
+    case FrameKind::kAsk:
+      return {};
+    case FrameKind::kTell:
+      if (header.add % sizeof(RankLine) == 0 && header.add <= kRankLinesMax * sizeof(RankLine))
+        return {};
+      return bad(fmt::format("{} bytes of what ranks are at", header.add));
   }
   return bad(fmt::format("a frame of kind {}", uint32_t(header.kind)));
 }

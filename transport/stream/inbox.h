@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "transport/stream/frame.h"
@@ -31,6 +33,9 @@ class Inbox {
   bool left() const { return left_; }
   uint64_t entered() const { return entered_; }  // As the peer last said.
   uint32_t awaited() const { return awaited_; }  // Likewise, as RankHeader has it.
+  // Whether the peer has asked since this was last asked; what it has told since then.
+  bool take_asked() { return std::exchange(asked_, false); }
+  std::vector<RankLine> take_told() { return std::exchange(told_, {}); }
   bool inside_frame() const { return put_left_ > 0 || begin_ < end_; }
 
  private:
@@ -38,6 +43,7 @@ class Inbox {
   Status take_frames();
   Result<bool> take_frame();  // False: it has not come whole.
   Status check(const FrameHeader& header) const;
+  Status take_lines(const std::byte* lines, size_t bytes);
   std::span<std::byte> place_of_put(uint64_t bytes);
   void put_bytes_came(size_t bytes);
   void add(const FrameHeader& header);
@@ -46,7 +52,9 @@ class Inbox {
   const uint32_t peer_;
   const MappedView own_;
   const SegmentLayout layout_;
-  std::vector<std::byte> buffer_;
+  // From the first bytes on, for most pairs of large worlds never talk; pages that little traffic
+  // does not need are never touched.
+  std::unique_ptr<std::byte[]> buffer_;
   size_t begin_ = 0, end_ = 0;   // Of it, what has not been taken.
   FrameHeader put_;              // Whose bytes are coming,
   std::byte* put_to_ = nullptr;  // to here,
@@ -58,6 +66,8 @@ class Inbox {
   bool left_ = false;
   uint64_t entered_ = 0;
   uint32_t awaited_ = 0;
+  bool asked_ = false;
+  std::vector<RankLine> told_;
 };
 
 }  // namespace sk::stream

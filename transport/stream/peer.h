@@ -52,6 +52,7 @@ class HostsEndpoint::StreamSession final : public Session {
   uint64_t entered(EntryLane lane) const override {
     return entered_[lane].load(std::memory_order_relaxed);
   }
+  bool connected() const override { return channel_.connected(); }
 
  private:
   // With the lock; behind it, what found no room is waited for by who sleeps.
@@ -80,6 +81,15 @@ class HostsEndpoint::StreamSession final : public Session {
   std::atomic<uint64_t> entered_[kEntryLaneCount] = {};
 };
 
+// Another host, of whose ranks this one is not connected to all.
+struct HostsEndpoint::Host {
+  explicit Host(uint32_t least) : rank(least) {}
+  const uint32_t rank;  // The least one there.
+  // Whom this rank has asked last what they are at, and who has not answered since.
+  Peer* asked = nullptr;
+  std::atomic<uint32_t> silent{UINT32_MAX};
+};
+
 struct HostsEndpoint::Peer {
   Peer(HostsEndpoint& endpoint, Remote remote)
       : rank(remote.rank),
@@ -87,12 +97,16 @@ struct HostsEndpoint::Peer {
         channel(rank, endpoint.own(), endpoint.layout(), std::move(remote.pipe)),
         session(endpoint, rank, channel) {}
   const uint32_t rank;
-  const std::string where;
+  std::string where;
   Channel channel;
   StreamSession session;
   bool wanted_room = false;
   uint32_t ended_as = 0;  // The how manyth to leave or to be lost; 0: neither,
   int64_t ended_ns = 0;   // and when.
+  // Where others' words count, too: its host, and what others there have told of it.
+  Host* host = nullptr;
+  std::atomic<uint64_t> told_entered{0};
+  std::atomic<uint32_t> told_awaited{0};
 };
 
 }  // namespace sk::stream

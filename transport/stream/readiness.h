@@ -11,6 +11,9 @@ class Readiness {
  public:
   virtual ~Readiness() = default;
 
+  // In the place of a peer: the Joiner has something to do.
+  static constexpr uint32_t kJoiner = UINT32_MAX;
+
   // The peers from whom something may have come, or to whom there may be room again for what
   // wants_room(); waits at most `timeout_ns` (0: only looks) until there is one, or wake().
   virtual void wait(int64_t timeout_ns, std::vector<uint32_t>& peers) = 0;

@@ -12,6 +12,16 @@
 
 namespace sk {
 
+Result<uint32_t> read_eager_ranks(const std::string& text) {
+  if (text.empty()) return kEagerRanks;
+  uint32_t ranks = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, failed] = std::from_chars(text.data(), end, ranks);
+  if (failed == std::errc() && rest == end && ranks <= 65'535) return ranks;
+  return error(SK_ERR_INVALID_ARGUMENT,
+               "SK_NET_EAGER_RANKS is \"{}\": it must be a whole number from 0 to 65535", text);
+}
+
 Result<int64_t> read_silence_ms(const std::string& text) {
   constexpr int64_t kLeastS = 2, kMostS = 600;
   if (text.empty()) return kSilenceMs;

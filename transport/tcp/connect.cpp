@@ -9,8 +9,10 @@
 #include "lib/base/descriptors.h"
 #include "transport/bootstrap/kinds.h"
 #include "transport/bootstrap/report.h"
+#include "transport/tcp/eager.h"
 #include "transport/tcp/endpoint.h"
 #include "transport/tcp/epoll.h"
+#include "transport/tcp/late.h"
 #include "transport/tcp/meeting.h"
 #include "transport/tcp/networks.h"
 #include "transport/tcp/parting.h"
@@ -24,6 +26,7 @@ namespace {
 constexpr size_t kAddressesMax = 8;
 constexpr uint64_t kOwnDescriptors = 3;  // A listener, and what the driving thread sleeps in.
 constexpr uint64_t kDescriptorsOfStrangers = 64;
+constexpr uint64_t kDescriptorsToDial = 64;  // Of pairs that connect later; more when they do.
 
 // Plain bytes, in the same form on every host.
 struct Place {
@@ -37,6 +40,7 @@ struct Place {
 struct Offer {
   Report report;
   uint32_t wrapped = 0;
+  uint32_t eager_ranks = 0;
   int64_t left_ns = 0;  // Of the time that it may take.
   std::array<Place, kAddressesMax> places = {};
   std::array<std::byte, 32> nonce = {};
@@ -84,6 +88,7 @@ class Connector {
         layout_(layout),
         config_(config),
         rank_(uint32_t(bootstrap.rank())),
+        eager_(eager_peers(bootstrap.host_of(), rank_, config.eager_ranks)),
         deadline_ns_(bootstrap_clock_ns() + config.timeout_ns) {}
 
   Result<std::unique_ptr<Endpoint>> run();
@@ -91,10 +96,13 @@ class Connector {
  private:
   Status make_room() const;
   Status prepare(Offer& offer);
+  Status check_alike(const std::vector<Offer>& offers) const;
   Result<MeetingKey> key_of(const std::vector<Offer>& offers) const;
   Status meet(const std::vector<Offer>& offers);
   Status part();
   Result<std::unique_ptr<Endpoint>> finish(std::unique_ptr<Endpoint> local);
+  Result<std::unique_ptr<stream::Joiner>> prepare_late(std::vector<stream::Remote>& remotes,
+                                                       Epoll& epoll);
 
   template <typename T>
   Result<std::vector<T>> gather(const T& mine) {
@@ -105,24 +113,31 @@ class Connector {
   const SegmentLayout& layout_;
   const TcpConfig& config_;
   const uint32_t rank_;
-  int64_t deadline_ns_;  // Of all, from their first gather on: the first one's.
+  const std::vector<uint32_t> eager_;  // Whom this rank meets; others connect later.
+  int64_t deadline_ns_;                // Of all, from their first gather on: the first one's.
   std::vector<SocketPtr> listeners_;
+  std::vector<std::vector<Address>> addresses_;  // By rank.
+  MeetingKey key_;
   std::vector<Met> met_;
   std::vector<uint8_t> missed_;  // A bit for each rank, of those that were not reached.
   std::vector<uint8_t> silent_;  // Likewise, of those whose connection of before fell silent.
 };
 
-// For a stream to each rank of another host, and while they meet a second dial each and some of
+// For a stream to each rank that it meets, and while they meet a second dial each and some of
 // strangers; the ranks of this host are connected meanwhile.
 Status Connector::make_room() const {
-  const auto here = uint64_t(bootstrap_.local_size()), far = layout_.world_size - here;
+  const auto here = uint64_t(bootstrap_.local_size());
+  const uint64_t far = eager_.size();
+  const bool all = here + far == layout_.world_size;
   return make_room_for_descriptors(
-      far + kOwnDescriptors, 2 * far + 2 * here + kAddressesMax + kDescriptorsOfStrangers,
+      far + kOwnDescriptors + (all ? 0 : 1),
+      2 * far + 2 * here + kAddressesMax + (all ? 0 : kDescriptorsToDial) + kDescriptorsOfStrangers,
       fmt::format("a rank with streams to {} ranks of other hosts", far));
 }
 
 Status Connector::prepare(Offer& offer) {
   offer.wrapped = config_.wrap ? 1 : 0;
+  offer.eager_ranks = config_.eager_ranks;
   SK_RETURN_IF_ERROR(fill_random(offer.nonce));
   SK_ASSIGN_OR_RETURN(const auto ports, port_range(config_.ports));
   Address proven;
@@ -155,23 +170,21 @@ Result<MeetingKey> Connector::key_of(const std::vector<Offer>& offers) const {
 }
 
 Status Connector::meet(const std::vector<Offer>& offers) {
-  SK_ASSIGN_OR_RETURN(const MeetingKey key, key_of(offers));
+  SK_ASSIGN_OR_RETURN(key_, key_of(offers));
+  for (const Offer& offer : offers) {
+    std::vector<Address>& addresses = addresses_.emplace_back();
+    for (const Place& place : offer.places)
+      if (place.family != 0) addresses.push_back(address_of(place));
+  }
   MeetingInput input = {.rank = rank_,
                         .world_size = layout_.world_size,
-                        .peers = {},
-                        .addresses = {},
+                        .peers = eager_,
+                        .addresses = addresses_,
                         .listeners = listeners_,
-                        .key = key,
+                        .key = key_,
                         .deadline_ns = deadline_ns_,
                         .bootstrap = bootstrap_,
                         .config = config_};
-  const std::vector<int>& hosts = bootstrap_.host_of();
-  for (uint32_t rank = 0; rank < layout_.world_size; ++rank) {
-    std::vector<Address>& addresses = input.addresses.emplace_back();
-    for (const Place& place : offers[rank].places)
-      if (place.family != 0) addresses.push_back(address_of(place));
-    if (hosts[rank] != hosts[rank_]) input.peers.push_back(rank);
-  }
   SK_ASSIGN_OR_RETURN(Reached reached, tcp::meet(input));
   met_ = std::move(reached.met);
   silent_.assign((layout_.world_size + 7) / 8, 0);
@@ -238,10 +251,51 @@ Result<std::unique_ptr<Endpoint>> Connector::finish(std::unique_ptr<Endpoint> lo
     SK_RETURN_IF_ERROR(epoll->add(met.rank, met.pipe->fd()));
     remotes.push_back({met.rank, std::move(met.where), std::move(met.pipe)});
   }
-  auto endpoint =
-      std::make_unique<TcpEndpoint>(std::move(local), std::move(remotes), std::move(epoll));
+  SK_ASSIGN_OR_RETURN(std::unique_ptr<stream::Joiner> joiner, prepare_late(remotes, *epoll));
+  auto endpoint = std::make_unique<TcpEndpoint>(std::move(local), std::move(remotes),
+                                                std::move(epoll), std::move(joiner));
   SK_RETURN_IF_ERROR(endpoint->start());
   return std::unique_ptr<Endpoint>(std::move(endpoint));
+}
+
+// Null where all have met.
+Result<std::unique_ptr<stream::Joiner>> Connector::prepare_late(
+    std::vector<stream::Remote>& remotes, Epoll& epoll) {
+  const std::vector<int>& hosts = bootstrap_.host_of();
+  LateInput input = {.rank = rank_,
+                     .world_size = layout_.world_size,
+                     .peers = {},
+                     .addresses = std::move(addresses_),
+                     .listeners = std::move(listeners_),
+                     .key = key_,
+                     .config = config_};
+  for (uint32_t rank = 0; rank < layout_.world_size; ++rank) {
+    if (hosts[rank] == hosts[rank_] || std::ranges::binary_search(eager_, rank)) continue;
+    input.peers.push_back(rank);
+    const std::vector<Address>& addresses = input.addresses[rank];
+    remotes.push_back({rank, addresses.empty() ? "" : addresses[0].text(), nullptr});
+  }
+  if (input.peers.empty()) return std::unique_ptr<stream::Joiner>();
+  for (stream::Remote& remote : remotes) remote.host = uint32_t(hosts[remote.rank]);
+  SK_ASSIGN_OR_RETURN(std::unique_ptr<LateJoiner> joiner,
+                      LateJoiner::make(std::move(input), epoll));
+  return std::unique_ptr<stream::Joiner>(std::move(joiner));
+}
+
+Status Connector::check_alike(const std::vector<Offer>& offers) const {
+  for (uint32_t rank = 0; rank < offers.size(); ++rank) {
+    const int first = bootstrap_.launched_as(0), other = bootstrap_.launched_as(int(rank));
+    if (offers[rank].wrapped != offers[0].wrapped) {
+      return error(SK_ERR_INVALID_ARGUMENT, "rank {} has SK_NET_TLS=0, and rank {} has not",
+                   offers[0].wrapped == 0 ? first : other, offers[0].wrapped == 0 ? other : first);
+    }
+    if (offers[rank].eager_ranks != offers[0].eager_ranks) {
+      return error(SK_ERR_INVALID_ARGUMENT,
+                   "SK_NET_EAGER_RANKS is {} on rank {} and {} on rank {}: it must be the same",
+                   offers[0].eager_ranks, first, offers[rank].eager_ranks, other);
+    }
+  }
+  return {};
 }
 
 Result<std::unique_ptr<Endpoint>> Connector::run() {
@@ -257,18 +311,13 @@ Result<std::unique_ptr<Endpoint>> Connector::run() {
     deadline_ns_ = std::min(deadline_ns_, bootstrap_clock_ns() + other.left_ns);
   }
   SK_RETURN_IF_ERROR(verdict(bootstrap_, reports, "connecting hosts"));
-  for (uint32_t rank = 0; rank < offers.size(); ++rank) {
-    if (offers[rank].wrapped == offers[0].wrapped) continue;
-    return error(SK_ERR_INVALID_ARGUMENT, "rank {} has SK_NET_TLS=0, and rank {} has not",
-                 bootstrap_.launched_as(offers[0].wrapped == 0 ? 0 : int(rank)),
-                 bootstrap_.launched_as(offers[0].wrapped == 0 ? int(rank) : 0));
-  }
+  SK_RETURN_IF_ERROR(check_alike(offers));
 
   Status met = meet(offers);
-  listeners_.clear();
   Result<std::unique_ptr<Endpoint>> endpoint = std::unique_ptr<Endpoint>();
   const bool all_met = std::ranges::all_of(missed_, [](uint8_t bits) { return bits == 0; });
   if (met.ok() && all_met) endpoint = finish(std::move(local));
+  listeners_.clear();  // Where pairs connect later the endpoint has them.
   if (met.ok() && !endpoint.ok()) met = endpoint.status().clone();
   // Every rank reports once more, also one that failed: the others are told why. Who has not found
   // one that does not listen any more knows least.

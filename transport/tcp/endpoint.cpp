@@ -16,8 +16,10 @@ constexpr int64_t kSleepNs = 1'000'000'000;    // What could move ends it sooner
 }  // namespace
 
 TcpEndpoint::TcpEndpoint(std::unique_ptr<Endpoint> local, std::vector<stream::Remote> remotes,
-                         std::unique_ptr<stream::Readiness> readiness)
-    : HostsEndpoint(std::move(local), std::move(remotes), std::move(readiness)) {}
+                         std::unique_ptr<stream::Readiness> readiness,
+                         std::unique_ptr<stream::Joiner> joiner)
+    : HostsEndpoint(std::move(local), std::move(remotes), std::move(readiness), std::move(joiner)) {
+}
 
 // Signals are the program's own threads' matter.
 Status TcpEndpoint::start() {
@@ -71,7 +73,7 @@ void TcpEndpoint::drive_while_nobody_does() {
   for (;;) {
     const uint64_t now = drives();
     if (now == seen) {
-      if (!drive_once()) readiness().wait(kSleepNs, ready);
+      if (!drive_once()) readiness().wait(rest_ns(kSleepNs), ready);
     }
     if (now != seen || drives() != seen) {
       if (stopping_within_a_look()) return;

@@ -15,7 +15,8 @@ namespace sk::tcp {
 class TcpEndpoint final : public stream::HostsEndpoint {
  public:
   TcpEndpoint(std::unique_ptr<Endpoint> local, std::vector<stream::Remote> remotes,
-              std::unique_ptr<stream::Readiness> readiness);
+              std::unique_ptr<stream::Readiness> readiness,
+              std::unique_ptr<stream::Joiner> joiner = nullptr);
   ~TcpEndpoint() override;
   // Before the first call.
   Status start();

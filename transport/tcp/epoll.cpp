@@ -12,7 +12,8 @@
 namespace sk::tcp {
 namespace {
 
-constexpr uint32_t kWoken = UINT32_MAX;
+constexpr uint32_t kWoken = UINT32_MAX - 1;
+static_assert(kWoken != stream::Readiness::kJoiner);
 
 }  // namespace
 
@@ -40,6 +41,11 @@ Status Epoll::add(uint32_t peer, int fd) {
   if (epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &entry) != 0) return system_error("epoll_ctl()");
   fds_[peer] = fd;
   return {};
+}
+
+Status Epoll::add_joiner(int fd) {
+  epoll_event entry = {.events = EPOLLIN, .data = {.u32 = kJoiner}};
+  return epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &entry) == 0 ? Status() : system_error("epoll_ctl()");
 }
 
 void Epoll::wait(int64_t timeout_ns, std::vector<uint32_t>& peers) {

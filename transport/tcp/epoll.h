@@ -16,6 +16,7 @@ class Epoll final : public stream::Readiness {
   ~Epoll() override;
 
   Status add(uint32_t peer, int fd);
+  Status add_joiner(int fd);
 
   void wait(int64_t timeout_ns, std::vector<uint32_t>& peers) override;
   void wants_room(uint32_t peer, bool wants) override;

@@ -1,8 +1,6 @@
 // The ranks of several hosts connect: every pair that shares no host, by one connection.
 //
-// Both sides dial, the lower rank at once and the other some time later, all of the peer's
-// addresses in turn and again; of the connections over which the peer has proven itself the lower
-// rank picks the first.
+// Both sides dial (pairing.h), the lower rank at once and the other some time later.
 #ifndef SK_TRANSPORT_TCP_MEETING_H_
 #define SK_TRANSPORT_TCP_MEETING_H_
 
@@ -21,9 +19,9 @@ namespace sk::tcp {
 struct MeetingInput {
   uint32_t rank = 0;
   uint32_t world_size = 1;
-  std::vector<uint32_t> peers;                  // Ranks of other hosts.
-  std::vector<std::vector<Address>> addresses;  // By rank.
-  const std::vector<SocketPtr>& listeners;      // The own ones.
+  std::vector<uint32_t> peers;                         // Ranks of other hosts, that are met.
+  const std::vector<std::vector<Address>>& addresses;  // By rank.
+  const std::vector<SocketPtr>& listeners;             // The own ones.
   MeetingKey key;
   int64_t deadline_ns = 0;  // On bootstrap_clock_ns().
   Bootstrap& bootstrap;     // Tells meanwhile who is gone, and when to give up.

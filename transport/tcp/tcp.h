@@ -20,12 +20,18 @@ inline constexpr int64_t kSilenceMs = 4'000;
 // "2" to "600" seconds, as SK_NET_SILENCE_S has it; "": kSilenceMs.
 Result<int64_t> read_silence_ms(const std::string& text);
 
+// Where ranks have at most so many of other hosts, all pairs are connected when they meet.
+inline constexpr uint32_t kEagerRanks = 32;
+// "0" to "65535", as SK_NET_EAGER_RANKS has it; "": kEagerRanks.
+Result<uint32_t> read_eager_ranks(const std::string& text);
+
 struct TcpConfig {
   int64_t timeout_ns = 300'000'000'000;  // For connecting, at most.
   std::string networks;                  // As SK_NET has them: docs/env.md.
   std::string ports;                     // As SK_PORT_RANGE has them.
   int64_t silence_ms = kSilenceMs;
-  std::string secret;  // The job's; "": it has none.
+  uint32_t eager_ranks = kEagerRanks;  // The same on all ranks.
+  std::string secret;                  // The job's; "": it has none.
   // What connections are wrapped in, by a key of 32 bytes that is this meeting's; null: nothing.
   std::function<Result<std::unique_ptr<stream::Pipe>>(std::unique_ptr<stream::Pipe>, bool dials,
                                                       std::span<const std::byte> key)>

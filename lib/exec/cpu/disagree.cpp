@@ -170,7 +170,7 @@ Status CpuProgram::find_mismatch() {
     if (awaited.seq.load(std::memory_order_acquire) == args_->seq) continue;
     if (theirs.other_lane >= args_->seq) continue;
     // That it finds the same: along a tree there has been no entry for it.
-    if (along_tree() && !told_each_) SK_RETURN_IF_ERROR(send(entry_, args_->seq, {&peer, 1}));
+    if (along_tree()) SK_RETURN_IF_ERROR(tell_once(entry_, peer));
     std::string called;
     if (theirs.fingerprint == 0) {  // It has declined, and looks for nothing more.
       called = op_kind_name(OpKind(theirs.words[0]));

@@ -302,22 +302,32 @@ Status CpuProgram::enter() {
     if (entry_.words[i] != offset) entry_.words[i] = offset;
   }
   if (!along_tree()) return send(entry_, args_->seq, part_->peers);
-  told_each_ = false;
+  told_late_ = false;
   if (tells_each_) SK_RETURN_IF_ERROR(tell_each(entry_, part_->peers));
   return shared_.tree.begin(args_->seq, fingerprint_);
 }
 
-// Between hosts, where a wait lasts: who has entered tells each, so that all know for whom they
-// wait.
+// Between hosts, where a wait lasts: who has entered tells each that there is a way to, so that all
+// know for whom they wait.
 Status CpuProgram::tell_late() {
-  return shared_.tree.begun(args_->seq) ? tell_each(entry_, part_->peers) : Status();
+  if (!shared_.tree.begun(args_->seq) || told_late_) return {};
+  told_late_ = true;
+  for (const uint32_t peer : part_->peers) {
+    const Session& session = shared_.endpoint.session(peer);
+    if (session.connected()) SK_RETURN_IF_ERROR(tell_once(entry_, peer));
+  }
+  return {};
 }
 
 // Once in a run, of all that meet along a tree.
 Status CpuProgram::tell_each(EntrySlot& entry, std::span<const uint32_t> peers) {
-  if (told_each_) return {};
-  told_each_ = true;
-  return send(entry, args_->seq, peers);
+  for (const uint32_t peer : peers) SK_RETURN_IF_ERROR(tell_once(entry, peer));
+  return {};
+}
+
+Status CpuProgram::tell_once(EntrySlot& entry, uint32_t peer) {
+  const bool told = shared_.endpoint.session(peer).entered(args_->lane) >= args_->seq;
+  return told ? Status() : send(entry, args_->seq, {&peer, 1});
 }
 
 Status CpuProgram::send(EntrySlot& entry, uint64_t seq, std::span<const uint32_t> peers) {

@@ -239,6 +239,7 @@ class CpuProgram final : public Program {
   Status enter();
   Status send(EntrySlot& entry, uint64_t seq, std::span<const uint32_t> peers);
   Status tell_each(EntrySlot& entry, std::span<const uint32_t> peers);
+  Status tell_once(EntrySlot& entry, uint32_t peer);
   Status tell_late();
   // Of a call of all ranks that meet so.
   bool along_tree() const { return shared_.tree.used() && args_->lane == kCollectiveLane; }
@@ -353,7 +354,7 @@ class CpuProgram final : public Program {
 
   // Of the current run.
   const RunArgs* args_ = nullptr;
-  bool told_each_ = false;             // Along a tree: each peer has the entry of this run.
+  bool told_late_ = false;             // Along a tree: who can be told has this entry.
   std::atomic<uint64_t> admitted_{0};  // seq + 1 of the last run whose entries have been compared.
   Refusal refusal_;
   std::atomic<bool> failed_{false};

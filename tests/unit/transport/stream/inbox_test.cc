@@ -80,7 +80,9 @@ TEST_F(InboxTest, WhatNoRankSendsTouchesNothing) {
        "with 209 bytes"},
       {{.kind = FrameKind(0)}, "a frame of kind 0"},
       {{.kind = FrameKind::kAwait, .signal = 4}, "a wait for rank 3 of 3"},
-      {{.kind = FrameKind(7)}, "a frame of kind 7"},
+      {{.kind = FrameKind::kTell, .add = 15}, "15 bytes of what ranks are at"},
+      {{.kind = FrameKind::kTell, .add = 16 * 1025}, "16400 bytes of what ranks are at"},
+      {{.kind = FrameKind(9)}, "a frame of kind 9"},
   };
   for (const Row& row : rows) {
     tape_.clear();
