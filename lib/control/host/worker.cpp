@@ -283,6 +283,7 @@ Status Worker::done(uint32_t status) {
   end.lingers = lingers();
   send(end);
   signal_at_ns_ = INT64_MAX;
+  refuses_output_ = false;
   if (absent_.cell == end.cell) apply_absent();  // Nothing holds between cells.
   if (input_open_)                               // A thread of the language still waits.
     take_input_reply({input_open_->request, SK_INPUT_REFUSED, "the cell that asked has ended"});

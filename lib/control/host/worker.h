@@ -129,6 +129,7 @@ class Worker {
   void send(const Message& message);
   void lose_link();
   Status wait_for_room(std::unique_lock<std::mutex>& lock);
+  Status refuse_output();
   Status ask_for_input(std::optional<std::string> prompt, bool password);
   bool asks_already(const std::string& prompt, bool password) const;
   Status end_input();
@@ -160,6 +161,7 @@ class Worker {
   int64_t main_cpu_ns_ = 0;           // what its thread had used when it was last looked at.
   bool interrupt_untaken_ = false;    // By interrupted().
   bool heard_ = false;                // The last one has reached the cell's code, or will.
+  bool refuses_output_ = false;       // Which waits for room, until the program hears of the last.
   bool waits_ = false;                // The main thread, in next().
   bool capture_news_ = false;         // Bytes that came while it waited; the I/O thread looks.
   uint64_t interrupted_early_ = 0;    // A cell that it is to refuse; 0: none.

@@ -48,6 +48,7 @@ void Worker::interrupt(const Interrupt& interrupt) {
     return;  // It finds its signal where it had just begun to wait; a second would be another.
   else
     cancelled_.store(kCancelled, std::memory_order_relaxed);
+  if (interrupt.level != 1 && open_cell_ == interrupt.cell) refuses_output_ = true;
   if (collectives() != nullptr) collectives()->mark();
   heard_ = false;
   if (interrupt.level != 1) ++interrupts_;
@@ -117,6 +118,7 @@ Result<uint64_t> Worker::interrupted() {
   const std::lock_guard lock(mutex_);
   local::clear_wakeup(interrupt_wakeup_.get());
   signal_at_ns_ = INT64_MAX;
+  refuses_output_ = false;
   if (!std::exchange(interrupt_untaken_, false) || !cancelled()) return 0;
   heard_ = true;
   interrupts_heard_ = interrupts_;

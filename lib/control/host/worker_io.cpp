@@ -294,11 +294,16 @@ Status Worker::check_open() const {
 
 // Until there is room for more output.
 Status Worker::wait_for_room(std::unique_lock<std::mutex>& lock) {
-  const auto room = [&] { return lost_ || cancelled() || queued() < kQueueBytesMax; };
+  const auto room = [&] { return lost_ || refuses_output_ || queued() < kQueueBytesMax; };
   if (!space_.wait_for(lock, kSpaceWait, room))
     return error(SK_ERR_TIMEOUT, "worker: the controller took no output for 60 s");
   SK_RETURN_IF_ERROR(check_open());
-  if (queued() < kQueueBytesMax) return {};
+  return queued() < kQueueBytesMax ? Status() : refuse_output();
+}
+
+// What the cell prints about an interrupt it has heard of waits again.
+Status Worker::refuse_output() {
+  if (!config_.event_loop && is_main()) refuses_output_ = false;  // It hears of it by this.
   return error(SK_ERR_ABORTED, "worker: interrupted while {} bytes of output were on the way",
                queued());
 }
