@@ -80,10 +80,10 @@ function answer_expressions(expressions::AbstractString)
             data = [kind => json(text_or_base64(kind, bytes)) for (kind, bytes) in bundle]
             fields = ["status" => json("ok"), "data" => json(data), "metadata" => "{}"]
         else
-            error = failure[end][1]
+            error, words = failure[end][1], words_of_all(failure)
             fields = ["status" => json("error"), "ename" => json(name_of(error)),
-                      "evalue" => json(text_of(error)),
-                      "traceback" => string("[", join(map(json, traceback_of(failure)), ", "), "]")]
+                      "evalue" => json(text_of(error, words[end])),
+                      "traceback" => string("[", join(map(json, traceback_of(failure, words)), ", "), "]")]
         end
         push!(answers, name => json(fields))
     end

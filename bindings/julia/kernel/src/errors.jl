@@ -24,8 +24,8 @@ function words_of(@nospecialize(error))
 end
 
 """The same without the error's name, where `showerror` begins with that."""
-function text_of(@nospecialize(error))
-    name, words = name_of(error), words_of(error)
+function text_of(@nospecialize(error), words = words_of(error))
+    name = name_of(error)
     words == name && return ""
     return startswith(words, name * ": ") ? words[(ncodeunits(name) + 3):end] : words
 end
@@ -87,12 +87,19 @@ function is_package(frame)
     return startswith(string(frame.file), dirname(string(first(methods(of_module(package, :start))).file)))
 end
 
+"""What is said of each exception, by code of users at times, which an interrupt ends."""
+function words_of_all(stack)
+    words, failure = as_cell_code(() -> String[words_of(error) for (error, _) in stack])
+    return failure === nothing ? words : String[name_of(error) for (error, _) in stack]
+end
+
 """The lines of a traceback: the error, what led to it, and where."""
-function traceback_of(stack)
+function traceback_of(stack, words)
     out = IOBuffer()
-    for (i, (error, backtrace)) in enumerate(reverse(stack))
-        i > 1 && print(out, "\ncaused by: ")
-        print(out, "\e[31m", words_of(error), "\e[39m")
+    for i in length(stack):-1:1
+        error, backtrace = stack[i]
+        i < length(stack) && print(out, "\ncaused by: ")
+        print(out, "\e[31m", words[i], "\e[39m")
         error isa Union{Meta.ParseError,CellSyntaxError} && continue
         frames = cell_frames(backtrace, error)
         try
@@ -109,8 +116,17 @@ function traceback_of(stack)
     return split(replace(String(take!(out)), " ./In[" => " In["), '\n')
 end
 
-is_interrupt(@nospecialize(error)) = error isa InterruptException || (error isa TaskFailedException &&
-                                                      is_interrupt(result_of(error.task)))
+"""Whether it is an interrupt, or was raised because of one."""
+is_interrupt(@nospecialize(error)) = error isa InterruptException || any(is_interrupt, causes_of(error))
+
+causes_of(error::Union{LoadError,InitError}) = Any[error.error]
+causes_of(error::CompositeException) = error.exceptions
+causes_of(error::CapturedException) = Any[error.ex]
+causes_of(error::TaskFailedException) = Any[result_of(error.task)]
+causes_of(@nospecialize(error)) = is_remote(typeof(error)) ? Any[error.captured] : Any[]
+
+# Of a package that is not loaded for this.
+is_remote(kind) = nameof(kind) === :RemoteException && nameof(parentmodule(kind)) === :Distributed
 
 # A field in 1.5, and a property since.
 result_of(task) = istaskfailed(task) ? task.exception : nothing
@@ -131,6 +147,6 @@ is_of_libsk(kind) = nameof(kind) === :SKError && nameof(parentmodule(kind)) === 
 """Puts out the error that ends the cell."""
 function report_error(stack)
     stack = isempty(stack) ? Tuple{Any,Any}[(ErrorException("an exception that is gone"), [])] : stack
-    error = stack[end][1]
-    send_error(name_of(error), text_of(error), traceback_of(stack), flags_of(stack))
+    error, words = stack[end][1], words_of_all(stack)
+    send_error(name_of(error), text_of(error, words[end]), traceback_of(stack, words), flags_of(stack))
 end

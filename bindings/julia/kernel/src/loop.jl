@@ -50,6 +50,7 @@ function serve_cell(request)
     Libc.flush_cstdio()
     if failure !== nothing
         free_stream_locks()
+        is_cancelled() && forget_signals()  # It is not to hit what says the error.
         report_error(failure)
     end
     isempty(answer) || cell_reply(answer)
