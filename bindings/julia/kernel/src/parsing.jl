@@ -44,12 +44,10 @@ function line_of_problem(code::String)
     return 1 + count(==('\n'), SubString(code, 1, prevind(code, min(at, ncodeunits(code) + 1))))
 end
 
-# Heads whose parts run where the whole does: neither functions, nor most macros' arguments, nor quotes.
-const TRANSPARENT = (:toplevel, :block, :if, :elseif, :let, :try, :(=), :local, :global, :macrocall)
-
-# Macros that run what they are given as it stands.
-const TRANSPARENT_MACROS =
-    Symbol.(("@time", "@timev", "@elapsed", "@allocated", "@inbounds", "@threads", "@show", "@sync"))
+# Macros that run what they are given as it stands, here.
+const TRANSPARENT_MACROS = Symbol.((
+    "@time", "@timev", "@timed", "@elapsed", "@allocated", "@showtime", "@inbounds", "@threads", "@show",
+    "@sync", "@async", "@on", "@eval", "@testset", "@views", "@view", "@static", "@lock"))
 
 macro_name(@nospecialize(name)) = name isa Symbol ? name :
     name isa GlobalRef ? name.name :
@@ -58,27 +56,43 @@ macro_name(@nospecialize(name)) = name isa Symbol ? name :
 """
 In loops of the cell itself each round begins with a safe point, at which Julia looks at signals:
 compiled loops that call nothing have none. Functions are left without, for their speed. Each `catch` and
-`finally`, those of functions too, begins with a look at whether it is about an interrupt.
+`finally`, those of functions too, begins with a look at whether it is about an interrupt. What the cell includes
+is read in the same way.
 """
 function with_safe_points(@nospecialize(ex), runs_here = true)
     ex isa Expr && !(ex.head in OPAQUE) || return ex
     ex.head === :macrocall && !(macro_name(ex.args[1]) in TRANSPARENT_MACROS) && return ex
+    if is_function(ex)
+        return Expr(ex.head, ex.args[1], Any[with_safe_points(each, false) for each in ex.args[2:end]]...)
+    end
+    args = Any[with_safe_points(each, runs_here) for each in ex.args]
     is_loop = ex.head in (:for, :while)
-    is_function = ex.head === :(=) && ex.args[1] isa Expr && ex.args[1].head in (:call, :where)
-    inner = runs_here && (is_loop || ex.head in TRANSPARENT && !is_function)
-    args = Any[with_safe_points(each, inner) for each in ex.args]
-    is_loop && runs_here && (args = Any[ex.args[1], Expr(:block, SAFE_POINT, args[2])])
-    # The body, a name, what catches, what is done finally; false where there is none.
-    ex.head === :try && (args = Any[i in (3, 4) && each !== false ? Expr(:block, LOOK, each) : each
-                                    for (i, each) in enumerate(args)])
+    is_loop && runs_here && (args[2] = Expr(:block, SAFE_POINT, args[2]))
+    if ex.head === :try  # The body, a name, what catches, what is done finally; false where there is none.
+        args[3] === false || (args[3] = Expr(:block, look(true), args[3]))
+        length(args) < 4 || args[4] === false || (args[4] = Expr(:block, look(false), args[4]))
+    end
+    is_include(ex) && insert!(args, 2, with_safe_points)
     return Expr(ex.head, args...)
 end
 
 # Not code that runs as it stands.
 const OPAQUE = (:quote, :inert, :meta, :import, :using, :export)
 
+function is_function(ex)
+    ex.head in (:function, :macro, :->) && return true
+    return ex.head === :(=) && is_signature(ex.args[1])
+end
+
+is_signature(ex) = ex isa Expr && (ex.head === :call || ex.head in (:where, :(::)) && is_signature(ex.args[1]))
+
+"""Whether it is `include(file)`, and that is Julia's own, which may be told how to read it."""
+is_include(ex) = ex.head === :call && length(ex.args) == 2 && ex.args[1] === :include &&
+    !(ex.args[2] isa Expr && ex.args[2].head in (:..., :parameters, :kw)) &&
+    Base.invokelatest(applicable, Main.include, with_safe_points, "")
+
 const SAFE_POINT = Expr(:call, GlobalRef(GC, :safepoint))
-const LOOK = Expr(:call, GlobalRef(@__MODULE__, :note_interrupt))
+look(is_catch) = Expr(:call, GlobalRef(@__MODULE__, :note_interrupt), is_catch)
 
 """As the REPL has it, also where the last statement is followed by a comment."""
 hides_value(code::AbstractString) = REPL.ends_with_semicolon(code)

@@ -89,8 +89,9 @@ function stream(which::Integer, pointer::Ptr{UInt8}, bytes::Integer)
         ccall(:write, Cssize_t, (Cint, Ptr{UInt8}, Csize_t), which, pointer, bytes)
         return
     end
-    status = @sk sk_worker_stream(worker.handle::Ptr{Cvoid}, which::Int32, pointer::Ptr{UInt8},
-                                  bytes::UInt64)
+    status = put_out() do
+        @sk sk_worker_stream(worker.handle::Ptr{Cvoid}, which::Int32, pointer::Ptr{UInt8}, bytes::UInt64)
+    end
     # A rank whose controller is gone ends by itself; what is printed meanwhile is for nobody.
     status == ERR_PEER_LOST || check(status)
     return
@@ -118,8 +119,11 @@ function send_display(kind::Integer, bundle, display_id = nothing)
     with_mimes(bundle) do mimes, count
         GC.@preserve id begin
             name = id === nothing ? Ptr{UInt8}(C_NULL) : pointer(id)
-            check(@sk sk_worker_display(worker.handle::Ptr{Cvoid}, kind::Int32, mimes::Ptr{Mime},
-                                        count::UInt64, name::Ptr{UInt8}, C_NULL::Ptr{UInt8}))
+            status = put_out() do
+                @sk sk_worker_display(worker.handle::Ptr{Cvoid}, kind::Int32, mimes::Ptr{Mime},
+                                      count::UInt64, name::Ptr{UInt8}, C_NULL::Ptr{UInt8})
+            end
+            check(status)
         end
     end
 end
