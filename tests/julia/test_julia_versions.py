@@ -60,13 +60,14 @@ CHECKS = {
         stack = try; try; error("a"); catch; error("b"); end; catch; rank_program.exceptions(); end
         @assert [each.msg for (each, _) in stack] == ["a", "b"]
         @assert all(!isempty(trace) for (_, trace) in stack)
+        answers(task) = rank_program.is_answered(rank_program.exceptions_of(task))
         handles(error) = (task = @async try; throw(error); catch; sleep(60); end; yield();
-                          (rank_program.handles_interrupt(task), istaskdone(task)))
-        @assert handles(InterruptException()) == (true, false)
-        @assert handles(ErrorException("x")) == (false, false)
+                          (answers(task), answers(task), istaskdone(task)))
+        @assert handles(InterruptException()) == (true, false, false)
+        @assert handles(ErrorException("x")) == (false, false, false)
         task = @async sleep(0.01)
         yield()
-        @assert !rank_program.handles_interrupt(task)
+        @assert !answers(task)
         wait(task)
     """,
     "a byte is put back": """
@@ -83,12 +84,63 @@ CHECKS = {
         ended(error) = (task = @async throw(error); try; wait(task); catch failure; failure; end)
         @assert rank_program.is_interrupt(ended(InterruptException()))
         @assert !rank_program.is_interrupt(ended(ErrorException("x")))
+        module Distributed  # Of which a rank knows no more than the name.
+            struct RemoteException; captured; end
+        end
+        for error in (InterruptException(), ErrorException("x"))
+            captured = CapturedException(error, [])
+            for wrapped in (LoadError("f.jl", 1, error), LoadError("f.jl", 1, LoadError("g.jl", 1, error)),
+                            InitError(:M, error), captured, Distributed.RemoteException(captured),
+                            CompositeException([ErrorException("y"), error]))
+                @assert rank_program.is_interrupt(wrapped) == (error isa InterruptException)
+            end
+        end
+    """,
+    "a signal where a task has ended": """
+        Base.exit_on_sigint(false)
+        Base.sigatomic_begin()
+        @async nothing  # It waits for what comes, in its end.
+        run(`sh -c "sleep 0.3; kill -INT $(getpid())"`, wait = false)
+        sleep(1)
+        @assert rank_program.take_signal()
     """,
     "words of the parser": """
         words = rank_program.words_of_problem
         @assert words("syntax: missing") == "missing"
         @assert words(Meta.ParseError("missing")) == "missing"
         @assert words(Meta.ParseError("ParseError:\\n# Error @ In[1]:1:4")) == "# Error @ In[1]:1:4"
+    """,
+    "where a cell looks at signals": """
+        using Test
+        count(ex, what) = ex == what ? 1 : ex isa Expr ? sum(count(each, what) for each in ex.args; init = 0) : 0
+        sum(each; init) = reduce(+, each; init = init)
+        read_cell(text) = rank_program.parse_cell(text, "In[1]")
+        points(text) = count(read_cell(text), rank_program.SAFE_POINT)
+        looks(text) = count(read_cell(text), rank_program.look(true))
+        loop = "for i in 1:3; i; end"
+        for text in (loop, "rank == 0 && $loop", "rank == 0 || $loop", "f($loop)", "f(x = $loop)", "($loop, 1)",
+                     "const a = begin; $loop; end", "a += begin; $loop; end", "@on 0 $loop", "@views $loop",
+                     "x::Any = begin; $loop; end", "[begin; $loop; end]", "module M; $loop; end",
+                     "Test.@testset \\"t\\" begin; $loop; end", "@async begin; $loop; end", "return $loop")
+            @assert points(text) == 1 text
+        end
+        for text in ("f() = $loop", "f(x::T)::Int where T = $loop", "function f(); $loop; end", "() -> $loop",
+                     "map(1:2) do x; $loop; end", "macro m(); $loop; end", "quote; $loop; end", "@simd $loop")
+            @assert points(text) == 0 text
+        end
+        caught = "try; 1; catch; 2; end"
+        for text in (caught, "@on 0 begin; $caught; end", "@eval $caught", "@testset begin; $caught; end",
+                     "f() = $caught", "map(1:2) do x; $caught; end")
+            @assert looks(text) == 1 text
+        end
+        cd(mktempdir())
+        write("part.jl", "module Part; include(\\"inner.jl\\"); end")
+        write("inner.jl", "for i in 1:3; i; end; inner = @__FILE__")
+        include_of(text) = read_cell(text).args[end].args[end]  # Behind the softscope.
+        @assert include_of("include(\\"part.jl\\")").args[2] === rank_program.with_safe_points
+        Core.eval(Main, include_of("include(\\"part.jl\\")"))
+        @assert basename(Main.Part.inner) == "inner.jl"
+        @assert include_of("include(files...)").args[2] !== rank_program.with_safe_points
     """,
     "names of Main": """
         rank_program.set_in_main(:fresh, 7)
