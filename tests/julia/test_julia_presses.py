@@ -1,5 +1,5 @@
-"""The stop button and what a cell of Julia does about it: a press is one exception, wherever that is
-caught and whatever it is wrapped in, and none is lost."""
+"""The stop button and what a cell of Julia does about it: a press is one exception, wherever that
+is caught and whatever it is wrapped in, and none is lost."""
 
 from __future__ import annotations
 
@@ -95,7 +95,8 @@ def test_a_press_that_another_task_swallows_is_not_lost(
 
 
 def test_presses_in_a_loop_are_one_exception_each(busy: Kernel) -> None:
-    code = 'for i in 1:2; try; println("on"); busy(60); catch e; push!(told, e); sleep(0.4); end; end'
+    work = 'try; println("on"); busy(60); catch e; push!(told, e); sleep(0.4); end'
+    code = f"for i in 1:2; {work}; end"
     for _ in range(3):
         busy.run("empty!(told)")
         sent = busy.start(code)

@@ -89,8 +89,9 @@ CHECKS = {
         end
         for error in (InterruptException(), ErrorException("x"))
             captured = CapturedException(error, [])
-            for wrapped in (LoadError("f.jl", 1, error), LoadError("f.jl", 1, LoadError("g.jl", 1, error)),
-                            InitError(:M, error), captured, Distributed.RemoteException(captured),
+            included = LoadError("g.jl", 1, error)
+            for wrapped in (included, LoadError("f.jl", 1, included), InitError(:M, error),
+                            captured, Distributed.RemoteException(captured),
                             CompositeException([ErrorException("y"), error]))
                 @assert rank_program.is_interrupt(wrapped) == (error isa InterruptException)
             end
@@ -112,31 +113,33 @@ CHECKS = {
     """,
     "where a cell looks at signals": """
         using Test
-        count(ex, what) = ex == what ? 1 : ex isa Expr ? sum(count(each, what) for each in ex.args; init = 0) : 0
-        sum(each; init) = reduce(+, each; init = init)
+        count(ex, what) = ex == what ? 1 :
+            ex isa Expr ? reduce(+, [count(each, what) for each in ex.args], init = 0) : 0
         read_cell(text) = rank_program.parse_cell(text, "In[1]")
         points(text) = count(read_cell(text), rank_program.SAFE_POINT)
         looks(text) = count(read_cell(text), rank_program.look(true))
         loop = "for i in 1:3; i; end"
-        for text in (loop, "rank == 0 && $loop", "rank == 0 || $loop", "f($loop)", "f(x = $loop)", "($loop, 1)",
-                     "const a = begin; $loop; end", "a += begin; $loop; end", "@on 0 $loop", "@views $loop",
-                     "x::Any = begin; $loop; end", "[begin; $loop; end]", "module M; $loop; end",
-                     "Test.@testset \\"t\\" begin; $loop; end", "@async begin; $loop; end", "return $loop")
+        for text in (loop, "rank == 0 && $loop", "rank == 0 || $loop", "f($loop)", "f(x = $loop)",
+                     "($loop, 1)", "const a = begin; $loop; end", "a += begin; $loop; end",
+                     "x::Any = begin; $loop; end", "[begin; $loop; end]", "return $loop",
+                     "@on 0 $loop", "@views $loop", "@async begin; $loop; end",
+                     "Test.@testset \\"t\\" begin; $loop; end", "module M; $loop; end")
             @assert points(text) == 1 text
         end
-        for text in ("f() = $loop", "f(x::T)::Int where T = $loop", "function f(); $loop; end", "() -> $loop",
-                     "map(1:2) do x; $loop; end", "macro m(); $loop; end", "quote; $loop; end", "@simd $loop")
+        for text in ("f() = $loop", "f(x::T)::Int where T = $loop", "function f(); $loop; end",
+                     "() -> $loop", "map(1:2) do x; $loop; end", "macro m(); $loop; end",
+                     "quote; $loop; end", "@simd $loop")
             @assert points(text) == 0 text
         end
         caught = "try; 1; catch; 2; end"
-        for text in (caught, "@on 0 begin; $caught; end", "@eval $caught", "@testset begin; $caught; end",
-                     "f() = $caught", "map(1:2) do x; $caught; end")
+        for text in (caught, "@on 0 begin; $caught; end", "@eval $caught",
+                     "@testset begin; $caught; end", "f() = $caught", "map(1:2) do x; $caught; end")
             @assert looks(text) == 1 text
         end
         cd(mktempdir())
         write("part.jl", "module Part; include(\\"inner.jl\\"); end")
         write("inner.jl", "for i in 1:3; i; end; inner = @__FILE__")
-        include_of(text) = read_cell(text).args[end].args[end]  # Behind the softscope.
+        include_of(text) = read_cell(text).args[end].args[end]  # Behind its softscope.
         @assert include_of("include(\\"part.jl\\")").args[2] === rank_program.with_safe_points
         Core.eval(Main, include_of("include(\\"part.jl\\")"))
         @assert basename(Main.Part.inner) == "inner.jl"

@@ -70,7 +70,7 @@ function note_interrupt(is_catch)
     (is_cancelled() && current_task() === cell_task[]) || return
     # What is caught is new, and in a loop may look like what was caught last.
     stack = exceptions()
-    is_catch && length(seen[]) >= length(stack) && resize!(seen[], length(stack) - 1)
+    is_catch && length(seen[]) >= length(stack) && resize!(seen[], max(0, length(stack) - 1))
     is_answered(stack) && is_signalled() && take_interrupt() != 0 && signal_children()
     return
 end
