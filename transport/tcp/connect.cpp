@@ -275,6 +275,7 @@ Result<std::unique_ptr<stream::Joiner>> Connector::prepare_late(
     const std::vector<Address>& addresses = input.addresses[rank];
     remotes.push_back({rank, addresses.empty() ? "" : addresses[0].text(), nullptr});
   }
+  input.config.secret.clear();  // The key is all that is needed of it.
   if (input.peers.empty()) return std::unique_ptr<stream::Joiner>();
   for (stream::Remote& remote : remotes) remote.host = uint32_t(hosts[remote.rank]);
   SK_ASSIGN_OR_RETURN(std::unique_ptr<LateJoiner> joiner,

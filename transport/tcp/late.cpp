@@ -18,11 +18,16 @@ constexpr size_t kDialsMax = 8;    // At once.
 constexpr size_t kAcceptsMax = 4;  // In one go: a handshake takes its time of whoever drives.
 constexpr size_t kStepsMax = 4;    // Likewise.
 constexpr size_t kStrangersMax = 64;
+constexpr size_t kExpectedMax = 192;
 // A rank that has freed its communicator, or died, does not listen: of a death others tell sooner.
 constexpr int64_t kRefusedNs = 300 * kMs;
 // Times the silence of a stream. To each host there is one, which finds sooner that it is gone:
 // what goes unanswered here alone is a port that is closed by a firewall, or a storm of dials.
 constexpr int64_t kPatience = 5;
+constexpr size_t kDialsToTell = 4;  // Of fewer no silence is told: their turn may have come late.
+// Somebody else may listen where the rank did; of a rank that lets nobody in for so long it is
+// true.
+constexpr int64_t kTurnedAwayNs = 10'000 * kMs;
 constexpr int64_t kNoRoomNs = 1'000 * kMs;  // Descriptors may come free.
 constexpr int64_t kNoKnocksNs = 50 * kMs;   // Meanwhile nobody is let in.
 constexpr int64_t kTickNs = 50 * kMs;       // While somebody is wanted.
@@ -51,7 +56,8 @@ LateJoiner::LateJoiner(LateInput input, Epoll& endpoints, int epoll)
                 .named = by_number(in_.world_size),
                 .dials_max = kDialsMax,
                 .accepts_max = kAcceptsMax,
-                .strangers_max = kStrangersMax}) {
+                .strangers_max = kStrangersMax,
+                .expected_max = kExpectedMax}) {
   for (const uint32_t peer : in_.peers) pairing_.add(peer);
 }
 
@@ -69,6 +75,7 @@ Result<std::unique_ptr<LateJoiner>> LateJoiner::make(LateInput input, Epoll& end
     if (epoll_ctl(epoll, EPOLL_CTL_ADD, listener->fd(), &entry) != 0)
       return system_error("epoll_ctl()");
   }
+  joiner->wanted_.reserve(joiner->in_.peers.size());  // want() is called where nothing may throw.
   SK_RETURN_IF_ERROR(endpoints.add_joiner(epoll));
   return joiner;
 }
@@ -137,10 +144,9 @@ void LateJoiner::look_for_room(int64_t now_ns) {
   if (!no_room.ok()) {
     no_room_ = std::move(no_room);
     no_room_ns_ = now_ns;
-    if (no_room_since_ns_ == 0) {
-      no_room_since_ns_ = now_ns;
-      (void)make_room_for_descriptors(1, kDescriptorsMore, "a stream that was not there yet");
-    }
+    if (no_room_since_ns_ == 0) no_room_since_ns_ = now_ns;
+    if (!wanted_.empty()) pairing_.drop_strangers();
+    (void)make_room_for_descriptors(1, kDescriptorsMore, "a stream that was not there yet");
   } else if (now_ns - no_room_ns_ > kNoRoomNs / 2) {
     no_room_since_ns_ = 0;
   }
@@ -195,17 +201,30 @@ void LateJoiner::give_up_some(int64_t now_ns, std::vector<News>& news) {
 Status LateJoiner::why_give_up(const Pairing::Pair& pair, const Wanted& wanted,
                                int64_t now_ns) const {
   if (!wanted.silent.ok()) return wanted.silent.clone();
-  if (pair.refused_since_ns != 0 && now_ns - pair.refused_since_ns > kRefusedNs)
+  // It is there where it is about to be met.
+  const bool is_here = std::ranges::any_of(pairing_.connections(), [&](const auto& each) {
+    return each.greeting && (each.peer == pair.rank || each.greeting->peer() == pair.rank);
+  });
+  const size_t twice = 2 * in_.addresses[pair.rank].size();
+  if (!is_here && pair.refused_since_ns != 0 && pair.refusals >= twice &&
+      now_ns - pair.refused_since_ns > kRefusedNs)
     return Status(SK_ERR_PEER_LOST, pair.tried_text());
-  if (!pair.dials && no_room_since_ns_ != 0 && now_ns - no_room_since_ns_ > kNoRoomNs)
+  if (!pair.dials && pair.no_room_since_ns != 0 && now_ns - pair.no_room_since_ns > kNoRoomNs)
     return no_room_.clone();
+  if (!is_here && pair.turned_away_since_ns != 0 &&
+      now_ns - pair.turned_away_since_ns > kTurnedAwayNs) {
+    return error(SK_ERR_TRANSPORT, "whoever listens there has turned away all dials for {} ms: {}",
+                 (now_ns - pair.turned_away_since_ns) / kMs, pair.tried_text());
+  }
   // A rank that is to prove itself may take its time: it may have stopped. Nor is that one silent
   // whose turn has not come to be dialled, or to be heard.
   const bool greets = std::ranges::any_of(pairing_.connections(), [&](const auto& each) {
     return each.peer == pair.rank && (each.greeting || each.ready);
   });
   const int64_t silent_ms = (now_ns - std::max(pair.first_dial_ns, pair.answered_ns)) / kMs;
-  if (greets || pair.first_dial_ns == 0 || silent_ms < kPatience * in_.config.silence_ms) return {};
+  if (greets || pair.next_address < kDialsToTell || pair.first_dial_ns == 0 ||
+      silent_ms < kPatience * in_.config.silence_ms)
+    return {};
   const std::string tried = pair.tried_text();
   return error(SK_ERR_TRANSPORT, "nothing has answered for {} ms{}{}", silent_ms,
                tried.empty() ? "" : ": ", tried);

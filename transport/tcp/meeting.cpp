@@ -128,7 +128,9 @@ Status Meeting::wait() {
       std::min(in_.deadline_ns, now + (in_.bootstrap.of_survivors() ? 1 : 10) * kLookNs);
   for (Pair& pair : pairing_.pairs()) {
     if (pair.met || now >= pair.until_ns) continue;
-    const bool refused = pair.refused_since_ns != 0 && now - pair.refused_since_ns > kRefusedNs;
+    const int64_t since_ns =
+        pair.refused_since_ns != 0 ? pair.refused_since_ns : pair.turned_away_since_ns;
+    const bool refused = since_ns != 0 && now - since_ns > kRefusedNs;
     if (refused && !in_.bootstrap.of_survivors()) return nobody(SK_ERR_PEER_LOST);
     if (refused) pair.until_ns = now;  // It has given up this one.
     until = std::min(until, pair.until_ns);

@@ -14,6 +14,9 @@ constexpr int64_t kDialNs = 400 * kMs;         // That has come to nothing is gi
 constexpr int64_t kDialNsMax = 3'200 * kMs;    // later each time: some networks are slow.
 constexpr int64_t kAgainNs = 200 * kMs;        // Behind the last address.
 constexpr int64_t kStrangerNs = 10'000 * kMs;  // To prove itself.
+constexpr int64_t kDialerNs =
+    8'000 * kMs;  // Gives up first: it must not adopt what the other drops.
+constexpr int64_t kAtWorkNs = 1'000 * kMs;  // Then who is dialled may have stopped.
 
 }  // namespace
 
@@ -36,13 +39,19 @@ Pairing::Pair& Pairing::add(uint32_t rank) {
   return pair;
 }
 
+// In turn: who never answers does not keep others from being dialled.
 Status Pairing::dial_some() {
   const int64_t now = bootstrap_clock_ns();
-  auto dials = size_t(std::count_if(connections_.begin(), connections_.end(),
-                                    [](const Connection& each) { return each.dials(); }));
-  for (Pair& pair : pairs_) {
+  auto dials = size_t(std::ranges::count_if(connections_, [&](const Connection& each) {
+    return each.dials() && (each.dialing || each.until_ns - now > kDialerNs - kAtWorkNs);
+  }));
+  const size_t first = next_pair_;
+  for (size_t i = 0; i < pairs_.size(); ++i) {
+    const size_t at = (first + i) % pairs_.size();
+    Pair& pair = pairs_[at];
     if (pair.met || pair.dials || now < pair.next_dial_ns || now >= pair.until_ns) continue;
     if (dials++ >= in_.dials_max) break;
+    next_pair_ = at + 1;
     SK_RETURN_IF_ERROR(dial(pair));
   }
   return {};
@@ -66,11 +75,15 @@ Status Pairing::dial(Pair& pair) {
   bool under_way = false;
   Result<SocketPtr> socket = tcp::dial(address, &under_way);
   if (!socket.ok()) {
-    if (socket.status().code() == SK_ERR_NO_MEMORY) no_room_ = socket.status().clone();
+    if (socket.status().code() == SK_ERR_NO_MEMORY) {
+      no_room_ = socket.status().clone();
+      if (pair.no_room_since_ns == 0) pair.no_room_since_ns = bootstrap_clock_ns();
+    }
     note(pair, pair.next_address - 1, socket.status().message(),
          socket.status().code() == SK_ERR_PEER_LOST);
     return {};
   }
+  pair.no_room_since_ns = 0;
   connection.ready = !under_way;
   if (under_way) {
     connection.dialing = std::move(socket).value();
@@ -91,15 +104,21 @@ void Pairing::accept_some() {
       if (greet(connection, std::move(socket)).ok()) connections_.push_back(std::move(connection));
     }
   }
-  // The oldest ones go: a rank proves itself at once.
+  // The oldest ones go: a rank proves itself at once. First those that have not said who they are.
   auto strangers = size_t(std::count_if(connections_.begin(), connections_.end(),
                                         [](const Connection& each) { return !each.dials(); }));
-  for (auto it = connections_.begin();
-       it != connections_.end() && strangers > in_.strangers_max + pairs_.size();) {
-    const bool goes = !it->dials() && !it->is_proven();
-    it = goes ? connections_.erase(it) : std::next(it);
-    strangers -= goes ? 1 : 0;
+  const size_t most = in_.strangers_max + std::min(unmet_, in_.expected_max);
+  for (const bool also_named : {false, true}) {
+    for (auto it = connections_.begin(); it != connections_.end() && strangers > most;) {
+      const bool goes = it->is_stranger() && (also_named || it->greeting->peer() == UINT32_MAX);
+      it = goes ? connections_.erase(it) : std::next(it);
+      strangers -= goes ? 1 : 0;
+    }
   }
+}
+
+void Pairing::drop_strangers() {
+  std::erase_if(connections_, [](const Connection& each) { return each.is_stranger(); });
 }
 
 Pairing::Connection Pairing::connection_to(uint32_t peer, std::string where, int64_t until_ns) {
@@ -126,13 +145,17 @@ Status Pairing::greet(Connection& connection, SocketPtr socket) {
 bool Pairing::go_on(size_t most) {
   const size_t before = unmet_;
   for (Connection& connection : connections_) {
-    const bool late = bootstrap_clock_ns() > connection.until_ns;
+    if (!connection.dialing && !connection.greeting)  // Memory ran out in between.
+      end(connection, Status(SK_ERR_NO_MEMORY, "no memory for its greeting"));
+    const bool late = !connection.is_proven() && bootstrap_clock_ns() > connection.until_ns;
     if (connection.over || (!connection.ready && !late)) continue;
     if (most-- == 0) break;
-    const bool connects = connection.dialing && !connection.ready;
+    // What an accepted one or a dial waits for may have come, late or not. Of a greeting that was
+    // dialled the other side may have thought so, too, and dropped it.
+    const bool greets_late = late && connection.greeting;
+    const bool goes_on = greets_late ? !connection.dials() : connection.ready;
     connection.ready = false;
-    // Late or not: what it waits for may have come.
-    Status status = connects ? Status() : go_on(connection);
+    Status status = goes_on ? go_on(connection) : Status();
     if (status.ok() && late && !connection.over && !connection.is_proven())
       status = Status(SK_ERR_TIMEOUT, "no answer");
     if (!status.ok()) end(connection, status);
@@ -147,7 +170,7 @@ Status Pairing::go_on(Connection& connection) {
     Pair& pair = *pair_of(connection.peer);
     note(pair, pair.next_address - 1, "", false);
     pair.answered_ns = bootstrap_clock_ns();
-    connection.until_ns = bootstrap_clock_ns() + kStrangerNs;
+    connection.until_ns = bootstrap_clock_ns() + kDialerNs;
     SK_RETURN_IF_ERROR(greet(connection, std::move(connection.dialing)));
   }
   SK_ASSIGN_OR_RETURN(Greeting::State state, connection.greeting->go_on());
@@ -186,8 +209,16 @@ void Pairing::end(Connection& connection, const Status& why) {
   }
   Pair& pair = *pair_of(connection.peer);
   pair.dials = false;
+  // Who took the dial and ends it may be the peer, which has another one of this pair.
+  const bool refused = why.code() == SK_ERR_PEER_LOST, listens = connection.greeting != nullptr;
   note(pair, pair.next_address - 1, fmt::format("{}: {}", connection.where, why.message()),
-       why.code() == SK_ERR_PEER_LOST);
+       refused && !listens);
+  const bool turned_away = listens && (refused || why.code() == SK_ERR_TRUST);
+  if (!turned_away) {
+    pair.turned_away_since_ns = 0;
+  } else if (pair.turned_away_since_ns == 0) {
+    pair.turned_away_since_ns = bootstrap_clock_ns();
+  }
 }
 
 void Pairing::drop_dials_of(Pair& pair) {
@@ -203,10 +234,13 @@ void Pairing::note(Pair& pair, size_t address, std::string text, bool refused) {
   pair.refused.resize(addresses);
   pair.tried[address % addresses] = std::move(text);
   pair.refused[address % addresses] = refused;
-  if (std::ranges::find(pair.refused, false) != pair.refused.end())
+  if (std::ranges::find(pair.refused, false) != pair.refused.end()) {
     pair.refused_since_ns = 0;
-  else if (pair.refused_since_ns == 0)
-    pair.refused_since_ns = bootstrap_clock_ns();
+    pair.refusals = 0;
+    return;
+  }
+  ++pair.refusals;
+  if (pair.refused_since_ns == 0) pair.refused_since_ns = bootstrap_clock_ns();
 }
 
 }  // namespace sk::tcp

@@ -41,10 +41,11 @@ struct PairingInput {
   const std::vector<SocketPtr>& listeners;             // The own ones.
   MeetingKey key;
   const TcpConfig& config;
-  std::vector<int> named;      // For sentences: ranks as the launcher counts them.
-  size_t dials_max = 128;      // At once: each takes a descriptor.
-  size_t accepts_max = 256;    // In a step, of each listener.
-  size_t strangers_max = 256;  // More than the ranks that are still missing.
+  std::vector<int> named;    // For sentences: ranks as the launcher counts them.
+  size_t dials_max = 128;    // At once: each takes a descriptor.
+  size_t accepts_max = 256;  // In a step, of each listener.
+  // So many more than the ranks that are still missing, of whom no more are expected at once.
+  size_t strangers_max = 256, expected_max = SIZE_MAX;
 };
 
 class Pairing {
@@ -63,6 +64,7 @@ class Pairing {
     bool dials() const { return peer != UINT32_MAX; }
     bool wants_room() const { return dialing || greeting->wants_room(); }
     // The peer may have chosen it: it stays.
+    bool is_stranger() const { return !dials() && !is_proven(); }
     bool is_proven() const { return greeting && greeting->state() != Greeting::State::kUnderWay; }
   };
   struct Pair {
@@ -79,6 +81,9 @@ class Pairing {
     std::vector<std::string> tried;    // By address, what came of the last dial,
     std::vector<bool> refused;         // and whether nobody listens there.
     int64_t refused_since_ns = 0;      // At none of them; 0: not so.
+    size_t refusals = 0;               // Since then.
+    int64_t turned_away_since_ns = 0;  // Whoever listens there knows no such rank; 0: not so.
+    int64_t no_room_since_ns = 0;      // There is no descriptor for a dial; 0: there is.
     std::string tried_text() const;
   };
 
@@ -97,6 +102,7 @@ class Pairing {
   bool go_on(size_t most = SIZE_MAX);
 
   void drop_dials_of(Pair& pair);
+  void drop_strangers();  // All that have proven nothing.
 
   // The last sentence about one that could not prove itself; why there was no descriptor since
   // this was last asked.
@@ -116,7 +122,7 @@ class Pairing {
   const PairingInput in_;
   std::vector<Pair> pairs_;
   std::vector<int32_t> at_;  // By rank.
-  size_t unmet_ = 0;
+  size_t unmet_ = 0, next_pair_ = 0;
   uint64_t numbers_ = 0;
   std::list<Connection> connections_;
   Status stranger_, no_room_;
