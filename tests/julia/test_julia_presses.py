@@ -50,7 +50,7 @@ WRAPPED = {
 def test_an_interrupt_that_is_wrapped_is_one(busy: Kernel, tmp_path: Path, kind: str) -> None:
     (tmp_path / "computes.jl").write_text("busy(60)")
     work = WRAPPED[kind].replace("computes.jl", str(tmp_path / "computes.jl"))
-    code = f'try; println("on"); {work}; catch e; sleep(0.8); print(nameof(typeof(e))); end'
+    code = f'try; println("on"); {work}; catch e; sleep(0.4); print(nameof(typeof(e))); end'
     for _ in range(3):
         cell = pressed(busy, code)
         assert (cell.text(), cell.reply["status"]) == (f"on\n{kind}", "ok"), cell.reply
