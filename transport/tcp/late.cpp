@@ -75,7 +75,7 @@ Result<std::unique_ptr<LateJoiner>> LateJoiner::make(LateInput input, Epoll& end
     if (epoll_ctl(epoll, EPOLL_CTL_ADD, listener->fd(), &entry) != 0)
       return system_error("epoll_ctl()");
   }
-  // want() is called where nothing may throw.
+  // want() is called where nothing may fail.
   joiner->wanted_.reserve(joiner->in_.peers.size());
   SK_RETURN_IF_ERROR(endpoints.add_joiner(epoll));
   return joiner;
