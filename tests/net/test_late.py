@@ -99,7 +99,7 @@ def test_a_rank_whose_child_lives_on_is_seen_to_die() -> None:
 
 
 def test_strangers_do_not_keep_ranks_from_connecting() -> None:
-    """Some hundreds at the ports of ranks that are connected to some, and of them to others later."""
+    """Some hundreds at the ports of ranks that are connected to some, to others later."""
     with Hosts(2) as hosts:
         options = {**LATE, "SK_PORT_RANGE": "30800-30802", "SK_PROBE_ALL": ALL}
         options |= {"SK_PROBE_ROUNDS": 2000, "SK_PROBE_COUNT_MAX": 1}
@@ -179,7 +179,7 @@ def test_a_stopped_rank_is_waited_for_and_named() -> None:
         all_said = ranks.said(5, within=LINK_BOUND_S)
         ranks[5].go_on()
         assert all("SK_ERR_TIMEOUT" in said for said in all_said)
-        # Where it had entered, some wait for others that do; those may have given up a moment before.
+        # Where it had entered, some wait for others that do; those may have given up already.
         named = [re.search(r" s for rank 5\b|waits for rank 5\b", said) for said in all_said]
         assert sum(match is not None for match in named) > len(all_said) / 2
 
