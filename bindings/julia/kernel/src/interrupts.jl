@@ -166,7 +166,6 @@ Calls `f` as code of the cell, which an interrupt ends: its value, or what it ra
 exception and backtrace, the newest last.
 """
 function as_cell_code(f)
-    take_signal()  # What came late for an earlier cell: one of this cell's own comes 300 ms behind its press.
     try
         cell_task[], seen[] = current_task(), Tuple{Any,Any}[]
         Base.sigatomic_end()
