@@ -20,6 +20,8 @@ TYPES = {
     "i32": "Int32",
     "i64": "Int64",
 }
+OF_BASE = {"broadcast", "broadcast!", "reduce"}
+"""Names that Base exports: they get methods for communicators."""
 SIDES = {
     "rows": "columns",
     "columns": "rows",
@@ -71,7 +73,7 @@ def listed(names: list[str]) -> str:
 
 def typed(name: str, *arrays: str) -> list[str]:
     """Arguments of a function; of a name of Base's they are arrays, so that its own stay clear."""
-    return [f"{each}::AbstractArray" if name == "broadcast" else each for each in arrays]
+    return [f"{each}::AbstractArray" if name in OF_BASE else each for each in arrays]
 
 
 def has_sides(schema: dict) -> bool:
@@ -155,12 +157,19 @@ def vector_lines(schema: dict, shape: str) -> list[str]:
     result = "as `x`"
     if shape == "all_parts":
         result = "`(size(x)..., world_size)`, or `x` for each rank along its last dimension"
+    elif shape == "parts_alike":
+        size = "an array whose last dimension has a part for each rank, in their order"
     elif shape == "own_part":
         size = "an array whose last dimension is that of `out` for each rank, in their order"
         result = "this rank's part of `x`"
+    (written,) = [each for each in schema["operands"] if each["role"] == "out"]
     root = read.get("only_on")
     only = f"read on rank `{root}`; on others it only says size and type" if root else ""
-    in_place = "may be `x`" if shape == "same_size" else ""
+    if root and shape == "own_part":
+        only = f"read on rank `{root}`; on others it may be `nothing`"
+    in_place = "may be `x`" if written.get("alias") or read.get("may_be_in") else ""
+    if written.get("only_on"):
+        in_place = f"on rank `{written['only_on']}`; on others it may be `nothing`"
     return [
         item("x", size, in_julia(types_doc(read["types"])), only),
         item("out", result, "of its type", in_place),

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import julia_words as words
 from make_ops_header import run
-from python_collectives import role, shape_of
+from python_collectives import is_of_one, role, shape_of
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "bindings" / "julia" / "src"
@@ -31,8 +31,7 @@ HEAD = """\
 #
 # Written by tools/make_julia_ops.py from the library's schemas.
 """
-OF_BASE = {"broadcast"}
-"""Names that Base exports: they get methods for communicators."""
+OF_BASE = words.OF_BASE
 
 FIELD_TYPES = {
     "tensor": "Ptr{Tensor}",
@@ -103,7 +102,7 @@ def keywords(schema: dict, *, skipped: tuple[str, ...] = ()) -> list[str]:
 
 def head(name: str, arguments: list[str], keys: list[str]) -> str:
     """The first lines of a function."""
-    full = f"Base.{name}" if name.rstrip("!") in OF_BASE else name
+    full = f"Base.{name}" if name in OF_BASE else name
     line = f"function {full}({', '.join(arguments)}; {', '.join(keys)})"
     if len(line) <= WIDTH:
         return line
@@ -113,7 +112,7 @@ def head(name: str, arguments: list[str], keys: list[str]) -> str:
 
 def short(name: str, arguments: str, body: str) -> str:
     """A function of one line, or two."""
-    full = f"Base.{name}" if name.rstrip("!") in OF_BASE else name
+    full = f"Base.{name}" if name in OF_BASE else name
     line = f"{full}({arguments}; keywords...) = {body}"
     if len(line) <= WIDTH:
         return line
@@ -199,14 +198,27 @@ def checks(schema: dict, names: list[dict]) -> list[str]:
     ]
 
 
+SHAPES = {
+    (False, False): "same_size",
+    (False, True): "all_parts",
+    (True, False): "own_part",
+    (True, True): "parts_alike",
+}
+"""By whether the input, and the output, has a part for every rank: Julia's check of sizes."""
+NEW = {
+    "same_size": "like_x",
+    "all_parts": "like_all_parts",
+    "own_part": "like_own_part",
+    "parts_alike": "like_x",
+}
+
+
 def vectors(schema: dict) -> str:
     """One array in, one out."""
     name = schema["name"]
     (read,), (written,) = role(schema, "in"), role(schema, "out")
     sides = read["shape"].startswith("world *"), written["shape"].startswith("world *")
-    rule = {(False, False): "same_size", (False, True): "all_parts", (True, False): "own_part"}
-    result = {"same_size": "like_x", "all_parts": "like_all_parts", "own_part": "like_own_part"}
-    shape = rule[sides]
+    shape = SHAPES[sides]
     keys = keywords(schema)
     said = "".join(f"; {key}" for key in [", ".join(k.replace(" = nothing", "") for k in keys)])
     forms = [f"{name}!(comm, out, x{said})", f"{name}(comm, x; ...)"]
@@ -232,8 +244,62 @@ def vectors(schema: dict) -> str:
         lines.append(
             short(f"{name}!", f"comm::Ranks, {typed}", f"{name}!(comm, x, x; keywords...)")
         )
-    body = f"{name}!(comm, {result[shape]}(comm, x), x; keywords...)"
+    body = f"{name}!(comm, {NEW[shape]}(comm, x), x; keywords...)"
     lines += [short(name, f"comm::Ranks, {typed}", body)]
+    return "\n".join(lines)
+
+
+def rooted(schema: dict) -> str:
+    """Vectors, of which one rank alone has the result, or what is dealt out."""
+    name = schema["name"]
+    (read,), (written,) = role(schema, "in"), role(schema, "out")
+    shape = SHAPES[read["shape"].startswith("world *"), written["shape"].startswith("world *")]
+    is_dealt = bool(read.get("only_on"))
+    own, lacking = ("out", "x") if is_dealt else ("x", "out")
+    keys = keywords(schema)
+    said = ", ".join(key.replace(" = nothing", "") for key in keys)
+    forms = [f"{name}!(comm, out, x; {said})"]
+    if not is_dealt:
+        forms.append(f"{name}(comm, x; ...)")
+    returns = "Returns `out`." if is_dealt else "Returns `out` on rank `root`, `nothing` on others."
+    maybe = {**schema, "operands": [{**each} for each in schema["operands"]]}
+    for each in maybe["operands"]:
+        each["optional"] = bool(each.get("only_on"))
+    tensors = [
+        (each["name"], f'vector("{array}", {array})')
+        for each, array in ((read, "x"), (written, "out"))
+    ]
+    made = [
+        (of, f"{lacking} === nothing ? NO_TENSOR : {text}" if lacking in text else text)
+        for of, text in tensors
+    ]
+    body = call(maybe, "comm", made, ["x", "out"], {})
+    absent = (read if is_dealt else written)["name"]
+    body = [each.replace(f"{absent} === nothing ?", f"{lacking} === nothing ?") for each in body]
+    lines = [
+        words.docstring(schema, forms, words.vector_lines(schema, shape), returns),
+        head(f"{name}!", ["comm::Ranks", *words.typed(f"{name}!", "out", "x")], keys),
+        f'    holds("{own}", {own}, ANY)',
+        '    if comm.rank == rank_number(comm, "root", root)',
+        f'        holds("{lacking}", {lacking}, kind(eltype({own})))',
+        f"        {shape}(comm, out, x)",
+        "    else",
+        f"        {lacking} = nothing",
+        "    end",
+        *body,
+        "    return out",
+        "end",
+    ]
+    if not is_dealt:
+        new = f"comm.rank == root ? {NEW[shape]}(comm, x) : nothing"
+        typed = ", ".join(words.typed(name, "x"))
+        full = f"Base.{name}" if name in OF_BASE else name
+        lines += [
+            f"function {full}(comm::Ranks, {typed}; root = 0, keywords...)",
+            f"    out = {new}",
+            f"    return {name}!(comm, out, x; root = root, keywords...)",
+            "end",
+        ]
     return "\n".join(lines)
 
 
@@ -446,12 +512,14 @@ def written_form(schema: dict) -> str:
     """Which of the shapes of calls above it has."""
     if schema["scope"] == "local":
         return "lists" if any(each.get("list") for each in schema["operands"]) else "rows"
-    return shape_of(schema)
+    shape = shape_of(schema)
+    return "rooted" if shape == "vectors" and is_of_one(schema) else shape
 
 
 FORMS = {
     "meeting": meeting,
     "vectors": vectors,
+    "rooted": rooted,
     "pair": pair,
     "matrices": matrices,
     "rows": rows,
@@ -469,8 +537,10 @@ def exported(schemas: list[dict]) -> list[str]:
             names += [give, take, f"{take}!"]
         elif form == "meeting":
             names.append(name)
-        elif name not in OF_BASE:
-            names += [f"{name}!"] if form == "lists" else [name, f"{name}!"]
+        else:
+            has_new = form not in ("lists", "rooted") or role(schema, "out")[0].get("only_on")
+            both = [name, f"{name}!"] if has_new else [f"{name}!"]
+            names += [each for each in both if each not in OF_BASE]
     return names
 
 

@@ -87,6 +87,13 @@ def shape_of(schema: dict) -> str:
     )
 
 
+def is_of_one(schema: dict) -> bool:
+    """Whether one rank alone has the result, or the parts that are dealt out."""
+    (read,), (written,) = role(schema, "in"), role(schema, "out")
+    is_dealt = read.get("only_on") and read["shape"].startswith("world *")
+    return bool(is_dealt or written.get("only_on"))
+
+
 def python_name(operand: dict) -> str:
     """A keyword of Python's is no name of an argument."""
     return "x" if operand["name"] == "in" else operand["name"]
@@ -165,6 +172,7 @@ def vectors(schema: dict, wrap: Wrap) -> list[str]:
     name, attributes = schema["name"], schema["attributes"]
     (read,), (written,) = role(schema, "in"), role(schema, "out")
     of_all = [each["shape"].startswith("world *") for each in (read, written)]
+    at_root = bool(written.get("only_on"))
     docs = [
         line(
             wrap,
@@ -174,6 +182,7 @@ def vectors(schema: dict, wrap: Wrap) -> list[str]:
             else "an array of any shape, the same on every rank",
             types_doc(read["types"]),
             f"read on rank ``{read['only_on']}``, on others it only says shape and type"
+            + (", and may be None where there is an ``out``" if of_all[0] else "")
             if read.get("only_on")
             else "",
         )
@@ -188,11 +197,16 @@ def vectors(schema: dict, wrap: Wrap) -> list[str]:
     part = "x" if of_all[0] == of_all[1] else "this rank's part of x"
     of_out = "x may be this rank's part of it" if read.get("alias") else ""
     given = f"may be {part}" if may_be else of_out
-    docs.append(line(wrap, "out", f"where the result goes, {shape}", given, "else it is new"))
+    new = "else it is new"
+    if at_root:
+        new += f"; on rank ``{written['only_on']}`` alone: others get None"
+    docs.append(line(wrap, "out", f"where the result goes, {shape}", given, new))
     parameters = ["x: Any", *map(parameter, attributes), "out: Any = None", "*", *VECTOR_COMMON]
     is_quick = len(attributes) < 2 and all(each["kind"] in ("redop", "rank") for each in attributes)
+    is_quick &= not is_of_one(schema)
     value = attributes[0]["name"] if attributes else "None"
-    lines = [*overloads(name, parameters), *signature(name, parameters)]
+    told = [] if at_root else overloads(name, parameters)
+    lines = [*told, *signature(name, parameters)]
     lines += end_of_docstring([*summary_of(schema, wrap), "", *docs])
     if is_quick:
         lines += [

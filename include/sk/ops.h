@@ -15,6 +15,10 @@ extern "C" {
 
 /** Behind those of enum sk_op_kind. */
 enum sk_op_id {
+  SK_OP_ALLTOALL = 13,
+  SK_OP_REDUCE = 14,
+  SK_OP_GATHER = 15,
+  SK_OP_SCATTER = 16,
   SK_OP_RMSNORM = 9,
   SK_OP_RMSNORM_BACKWARD = 10,
   SK_OP_ADD_RMSNORM = 11,
@@ -87,6 +91,72 @@ typedef struct sk_send_recv_args {
   /** a rank */
   int32_t peer;
 } sk_send_recv_args;
+
+/** out[r * count + i] = in[rank * count + i] of rank r: each rank has a part for each. count:
+ *  elements of one rank's part. */
+typedef struct sk_alltoall_args {
+  uint32_t struct_size;
+  int32_t operation; /**< 0 or SK_OP_ALLTOALL. */
+  /** [world * count], of any type */
+  const sk_tensor* in;
+  /** [world * count], of in's type */
+  sk_tensor* out;
+} sk_alltoall_args;
+SK_NODISCARD static inline sk_status sk_alltoall(sk_comm* comm, const sk_alltoall_args* args,
+    const sk_run_options* options) {
+  return sk_call(comm, SK_OP_ALLTOALL, args, options);
+}
+
+/** out[i] of rank root = op over ranks of in[i], in the order of ranks. count: elements of one
+ *  rank's part. Averages are for floating types. */
+typedef struct sk_reduce_args {
+  uint32_t struct_size;
+  int32_t operation; /**< 0 or SK_OP_REDUCE. */
+  /** [count], of any type */
+  const sk_tensor* in;
+  /** [count], of in's type, of rank root alone */
+  sk_tensor* out;
+  /** enum sk_redop; how elements are joined; averages are for floating types */
+  int32_t op;
+  /** a rank; who gets it */
+  int32_t root;
+} sk_reduce_args;
+SK_NODISCARD static inline sk_status sk_reduce(sk_comm* comm, const sk_reduce_args* args,
+    const sk_run_options* options) {
+  return sk_call(comm, SK_OP_REDUCE, args, options);
+}
+
+/** out[r * count + i] of rank root = in[i] of rank r. count: elements of one rank's part. */
+typedef struct sk_gather_args {
+  uint32_t struct_size;
+  int32_t operation; /**< 0 or SK_OP_GATHER. */
+  /** [count], of any type */
+  const sk_tensor* in;
+  /** [world * count], of in's type, of rank root alone */
+  sk_tensor* out;
+  /** a rank; who gets all */
+  int32_t root;
+} sk_gather_args;
+SK_NODISCARD static inline sk_status sk_gather(sk_comm* comm, const sk_gather_args* args,
+    const sk_run_options* options) {
+  return sk_call(comm, SK_OP_GATHER, args, options);
+}
+
+/** out[i] = in[rank * count + i] of rank root. count: elements of one rank's part. */
+typedef struct sk_scatter_args {
+  uint32_t struct_size;
+  int32_t operation; /**< 0 or SK_OP_SCATTER. */
+  /** [world * count], of any type, of rank root alone */
+  const sk_tensor* in;
+  /** [count], of in's type */
+  sk_tensor* out;
+  /** a rank; whose elements they are */
+  int32_t root;
+} sk_scatter_args;
+SK_NODISCARD static inline sk_status sk_scatter(sk_comm* comm, const sk_scatter_args* args,
+    const sk_run_options* options) {
+  return sk_call(comm, SK_OP_SCATTER, args, options);
+}
 
 /** c = the sum over ranks of a * b, on every rank: a product, then an all-reduce, overlapped.
  *  m: rows of a; n: columns of b and c; k: columns of a, rows of b. */

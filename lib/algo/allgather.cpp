@@ -129,7 +129,7 @@ class Allgather {
     const Pipe pipe(layout_,
                     {.block = [&](uint32_t) { return whole(); },
                      .flows = [](uint32_t s, uint32_t r) { return s != r; },
-                     .from = [&](uint32_t s, Slice piece) { return source(s, piece); },
+                     .from = [&](uint32_t s, uint32_t, Slice piece) { return source(s, piece); },
                      .to = [&](uint32_t s, uint32_t r, Slice piece) { return place(s, r, piece); },
                      .direct = direct_puts});
     std::vector<RankPlan> parts;

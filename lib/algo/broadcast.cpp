@@ -128,7 +128,7 @@ class FromOne {
                return is_root(s) ? Slice{0, uint64_t(layout_.call().count)} : Slice{};
              },
          .flows = [&](uint32_t s, uint32_t r) { return s != r && is_root(s) && receives(r); },
-         .from = [&](uint32_t s,
+         .from = [&](uint32_t s, uint32_t,
                      Slice p) { return flat(in_ + s, p.begin * es, p.count * es, kRead); },
          .to = [&](uint32_t, uint32_t r,
                    Slice p) { return flat(out_ + r, p.begin * es, p.count * es, kWrite); },

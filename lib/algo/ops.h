@@ -33,6 +33,10 @@ Result<Plan> plan_allreduce(const OpDesc& op, const Target& target, Ranks ranks)
 Result<Plan> plan_allgather(const OpDesc& op, const Target& target, Ranks ranks);
 Result<Plan> plan_reduce_scatter(const OpDesc& op, const Target& target, Ranks ranks);
 Result<Plan> plan_broadcast(const OpDesc& op, const Target& target, Ranks ranks);
+Result<Plan> plan_alltoall(const OpDesc& op, const Target& target, Ranks ranks);
+Result<Plan> plan_reduce(const OpDesc& op, const Target& target, Ranks ranks);
+Result<Plan> plan_gather(const OpDesc& op, const Target& target, Ranks ranks);
+Result<Plan> plan_scatter(const OpDesc& op, const Target& target, Ranks ranks);
 Result<Plan> plan_send_recv(const OpDesc& op, const Target& target, Ranks ranks);
 Result<Plan> plan_allreduce_gemm(const OpDesc& op, const Target& target, Ranks ranks);
 Product allreduce_gemm_product(const OpDesc& op, const Target& target);

@@ -18,7 +18,7 @@ uint64_t longest_block(const Layout& layout, const PipeSpec& spec) {
 Pipe::Pipe(Layout& layout, PipeSpec spec)
     : layout_(layout),
       spec_(std::move(spec)),
-      traffic_{layout.ranks(), spec_.only_source},
+      traffic_{layout.ranks(), spec_.only_source, spec_.only_owner},
       chunks_(layout, longest_block(layout, spec_), traffic_.pairs()) {
   if (!spec_.direct) {
     ring_.emplace(layout, traffic_, longest_block(layout, spec_), /*first_lane=*/0);
@@ -52,10 +52,10 @@ void Pipe::send(Part& part, uint32_t chunk) const {
     const uint32_t receiver = (rank + i) % layout_.ranks();
     if (!spec_.flows(rank, receiver)) continue;
     if (!ring_) {
-      part.put(spec_.from(rank, piece), spec_.to(rank, receiver, piece),
+      part.put(spec_.from(rank, receiver, piece), spec_.to(rank, receiver, piece),
                part.to(receiver, /*lane=*/0), false, {});
     } else {
-      ring_->put(part, receiver, chunk, spec_.from(rank, piece), false);
+      ring_->put(part, receiver, chunk, spec_.from(rank, receiver, piece), false);
     }
   }
 }

@@ -1,5 +1,5 @@
-// One contiguous block from every source rank to each of its receivers, by a ring of puts: what
-// all-gather, broadcast and send/recv have in common where nothing can be mapped.
+// A block from every source rank to each of its receivers, by a ring of puts: what operations that
+// move blocks have in common where nothing can be mapped.
 #ifndef SK_LIB_ALGO_PIPE_H_
 #define SK_LIB_ALGO_PIPE_H_
 
@@ -11,13 +11,14 @@
 namespace sk::algo {
 
 struct PipeSpec {
-  // The block that `source` sends to each receiver; count 0 where it sends none.
+  // What `source` sends to each receiver; count 0 where it sends none.
   std::function<Slice(uint32_t source)> block;
   std::function<bool(uint32_t source, uint32_t receiver)> flows;
   // Where it lies at the source, and where it ends at the receiver, both in elements.
-  std::function<Region(uint32_t source, Slice piece)> from;
+  std::function<Region(uint32_t source, uint32_t receiver, Slice piece)> from;
   std::function<Region(uint32_t source, uint32_t receiver, Slice piece)> to;
-  std::optional<uint32_t> only_source = std::nullopt;  // The one rank that sends any.
+  std::optional<uint32_t> only_source = std::nullopt;  // The one rank that sends any,
+  std::optional<uint32_t> only_owner = std::nullopt;   // or that receives any.
   bool direct = false;  // Puts may reach `to` itself: no ring, no copy out.
 };
 

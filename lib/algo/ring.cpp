@@ -20,7 +20,9 @@ Ring::Ring(Layout& layout, Traffic traffic, uint64_t longest, uint32_t first_lan
       chunks_(layout, longest, traffic.pairs()) {
   // Slots begin at lines, whatever a chunk has.
   slot_bytes_ = align_up(chunks_.elements() * element_bytes_, kWorkspaceAlign);
-  inboxes_ = layout.add_inboxes(layout.inbox_access(), slots_ * slot_bytes_, traffic_.sources());
+  inboxes_ = layout.add_inboxes(
+      layout.inbox_access(), slots_ * slot_bytes_, traffic_.sources(),
+      [&](uint32_t owner) { return traffic_.only_owner.value_or(owner) == owner; });
 }
 
 uint32_t Ring::posts(uint32_t lane, uint64_t inbound, uint64_t outbound) const {

@@ -14,13 +14,17 @@
 
 namespace sk::algo {
 
-// Between which ranks: every rank sends to every other, or one to all others.
+// Between which ranks: every rank sends to every other, one to all others, or all others to one.
 struct Traffic {
   uint32_t ranks;
   std::optional<uint32_t> only_source = std::nullopt;
+  std::optional<uint32_t> only_owner = std::nullopt;
 
-  // By which chunks are cut. One source's count twice: it alone writes all the puts, in one queue.
-  uint64_t pairs() const { return only_source ? 2 * (ranks - 1) : uint64_t(ranks) * ranks; }
+  // By which chunks are cut. One rank's count twice: it alone writes or takes all the puts, in one
+  // queue.
+  uint64_t pairs() const {
+    return only_source || only_owner ? 2 * (ranks - 1) : uint64_t(ranks) * ranks;
+  }
   // Inboxes of an owner, and which of them is a source's.
   uint32_t sources() const { return only_source ? 1 : ranks; }
   uint32_t inbox(uint32_t source) const { return only_source ? 0 : source; }

@@ -1,8 +1,11 @@
 // Arguments of plans.
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 #include "lib/comm/arguments.h"
 #include "lib/comm/checks.h"
+#include "lib/comm/schema_arguments.h"
 #include "lib/op/ops/all.h"
 #include "lib/op/stored.h"
 
@@ -96,16 +99,27 @@ void settle_in_place(const Schema& schema, VectorCall& op) {
   (&schema == &ops::kReduceScatter ? op.symmetric_out : op.symmetric_in) = false;
 }
 
+// Of those that ranks do together.
+Result<const Schema*> planned_kind(int32_t kind) {
+  const auto is_planned = [](const Schema& schema) {
+    return schema.scope != Scope::kLocal && !is_of_memory(schema);
+  };
+  std::string known;
+  for (const Schema* each : all_schemas()) {
+    if (!is_planned(*each)) continue;
+    if (int32_t(each->id) == kind) return each;
+    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", int(each->id), each->name);
+  }
+  return error(SK_ERR_INVALID_ARGUMENT, "desc.kind is {}, it must be one of {}", kind, known);
+}
+
 }  // namespace
 
 Result<OpDesc> plan_op(World world, const sk_plan_desc* desc) {
   if (desc == nullptr) return error(SK_ERR_INVALID_ARGUMENT, "desc is null");
   SK_ASSIGN_OR_RETURN(const sk_plan_desc read, read_struct("sk_plan_desc", desc));
-  if (read.kind < SK_OP_BARRIER || read.kind > int32_t(kOpKindLast)) {
-    return error(SK_ERR_INVALID_ARGUMENT, "desc.kind is {}, it must be {} to {}", read.kind,
-                 int(SK_OP_BARRIER), int(kOpKindLast));
-  }
-  const Schema& schema = *schema_of(OpKind(read.kind));
+  SK_ASSIGN_OR_RETURN(const Schema* const found, planned_kind(read.kind));
+  const Schema& schema = *found;
   SK_RETURN_IF_ERROR(check_used(schema, read));
   if (schema.operands.empty()) return OpDesc(schema);
   VectorCall op;
@@ -152,6 +166,34 @@ sk_tensor dense(World world, const OpDesc& op, uint32_t operand, void* data) {
   return tensor;
 }
 
+// As sk_call() reads it, of an operation on vectors.
+Result<Call> call_by_schema(World world, const OpDesc& op, const void* in, void* out,
+                            const sk_run_options* options) {
+  const Schema& schema = op.schema();
+  const ArgLayout& layout = arg_layout(schema);
+  std::array<sk_tensor, 2> tensors;
+  std::array<std::byte, ArgLayout::kFirstOffset + 8 * ArgLayout::kFieldsMax> args{};
+  const auto put = [&](uint32_t offset, auto value) {
+    std::memcpy(args.data() + offset, &value, sizeof value);
+  };
+  put(0, layout.size());
+  for (const ArgField& field : layout.fields()) {
+    if (field.is_number()) {
+      put(field.offset, int32_t(op[schema.attribute_field(field.index)]));
+      continue;
+    }
+    sk_tensor& tensor = tensors[field.index];
+    const bool is_read = schema.operands[field.index].role == Role::kIn;
+    tensor = dense(world, op, field.index, is_read ? const_cast<void*>(in) : out);
+    tensor.ndim = 1;
+    tensor.shape[0] = tensor.shape[1];
+    tensor.strides[0] = 1;
+    const void* const where = &tensor;
+    std::memcpy(args.data() + field.offset, static_cast<const void*>(&where), sizeof(void*));
+  }
+  return schema_call(world, schema, args.data(), {}, options);
+}
+
 Result<Call> derived_call(World world, const OpDesc& op, const void* in, const Packed* weights,
                           void* out, const sk_run_options* options) {
   const VectorCall say = vector_call(op);
@@ -182,6 +224,11 @@ Result<Call> derived_call(World world, const OpDesc& op, const void* in, const P
     }
     case OpKind::kBarrier:
       return barrier_call(world, options);
+    case OpKind::kAlltoall:
+    case OpKind::kReduceToRoot:
+    case OpKind::kGather:
+    case OpKind::kScatter:
+      return call_by_schema(world, op, in, out, options);
     default:
       break;
   }

@@ -114,6 +114,14 @@ class Meaning::Lowering {
     }
   }
 
+  // Of those that stand alone nowhere.
+  void note_parts(const Access& access) {
+    for (const std::string_view text : access.index) {
+      const RadixIndex radix = radix_index(text);
+      if (is_iterator(radix.inner)) note(radix.inner, uint64_t(value(radix.parts)));
+    }
+  }
+
   Index index(std::string_view text) const {
     Index out;
     const auto* const found = std::find(names_.begin(), names_.end(), text);
@@ -174,6 +182,8 @@ class Meaning::Lowering {
     extent_ = {};
     note_iterators(step.out);
     for (const Access& access : step.in) note_iterators(access);
+    note_parts(step.out);
+    for (const Access& access : step.in) note_parts(access);
     if (step.function.empty() && step.fold.order != OrderKind::kUncut) return add_move(step);
     Function function{.name = step.function, .redop = monoid(step.fold.monoid), .out = {}};
     function.joins = !step.fold.monoid.empty();

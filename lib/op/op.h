@@ -26,6 +26,10 @@ enum class OpKind : uint16_t {
   kRmsnormBackward = 10,
   kAddRmsnorm = 11,
   kAdamw = 12,
+  kAlltoall = 13,
+  kReduceToRoot = 14,
+  kGather = 15,
+  kScatter = 16,
   // Collective calls that move nothing: entry exchanges with a name, so that a mismatch can say it.
   kAlloc = 100,
   kFree = 101,
@@ -33,8 +37,6 @@ enum class OpKind : uint16_t {
   kDeregister = 103,
   kUserFirst = 1000,  // From here on: those that users registered, each of its context.
 };
-
-inline constexpr OpKind kOpKindLast = OpKind::kAllgatherGemm;  // Of those that plans are of.
 
 // How an operand is stored.
 enum class Storage : uint8_t {

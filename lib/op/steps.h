@@ -61,6 +61,20 @@ constexpr BlockIndex block_index(std::string_view index) {
   return {index.substr(0, at), index.substr(at + kBy.size())};
 }
 
+// "r * count + i": the i-th of the r-th part, of `count` each. No inner one where an index is no
+// such thing.
+struct RadixIndex {
+  std::string_view outer, parts, inner;
+};
+constexpr RadixIndex radix_index(std::string_view index) {
+  constexpr std::string_view kTimes = " * ", kPlus = " + ";
+  const size_t times = index.find(kTimes), plus = index.find(kPlus);
+  if (times == index.npos || plus == index.npos || plus < times) return {};
+  const size_t parts = times + kTimes.size();
+  return {index.substr(0, times), index.substr(parts, plus - parts),
+          index.substr(plus + kPlus.size())};
+}
+
 enum class OrderKind : uint8_t { kSequence, kBlocks, kUncut };
 
 struct Fold {

@@ -18,6 +18,9 @@ class StepReader {
     for (const Access& access : step_.in) {
       if (!note(access)) return "a step's input cannot be read";
     }
+    bool all_noted = note_parts(step_.out);
+    for (const Access& access : step_.in) all_noted &= note_parts(access);
+    if (!all_noted) return "a step has more iterators than are read";
     if (!reads(step_.out)) return "a step's output has an index that cannot be read";
     for (const Access& access : step_.in) {
       if (!reads(access)) return "a step's input has an index that cannot be read";
@@ -100,6 +103,15 @@ class StepReader {
       const std::string_view over = axis_of(schema_, access.array, axis);
       if (over.empty()) return false;
       if (is_iterator(access.index[axis]) && !note(access.index[axis], over)) return false;
+    }
+    return true;
+  }
+  // Of those that stand alone nowhere: they go over a part.
+  constexpr bool note_parts(const Access& access) {
+    for (const std::string_view index : access.index) {
+      const RadixIndex radix = radix_index(index);
+      if (find(radix.inner) != nullptr || !is_iterator(radix.inner)) continue;
+      if (names::is_name(radix.parts) && !note(radix.inner, radix.parts)) return false;
     }
     return true;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lib/op/ops/memory.h"
 #include "lib/plan/text.h"
 #include "tests/support/op_words.h"
 
@@ -258,7 +259,11 @@ void random_hosts(Case& c, std::mt19937_64& random) {
 Case random_case(std::mt19937_64& random, uint32_t ranks_max) {
   Case c;
   TextOp op;
-  op.kind = OpKind(1 + random() % uint64_t(kOpKindLast));
+  std::vector<OpKind> kinds;
+  for (const Schema* each : all_schemas()) {
+    if (each->scope != Scope::kLocal && !is_of_memory(*each)) kinds.push_back(each->id);
+  }
+  op.kind = kinds[random() % kinds.size()];
   op.symmetric_in = random() % 2;
   op.symmetric_out = random() % 2;
   const bool pair = op.kind == OpKind::kSendRecv;
@@ -289,12 +294,14 @@ Case random_case(std::mt19937_64& random, uint32_t ranks_max) {
   }
   op.dtype = op.out_dtype = DType(SK_F32 + random() % 6);
   op.count = int64_t(random() % pick(random, {3u, 40u, 700u}));
-  const bool has_place = !pair && op.kind != OpKind::kBroadcast;
+  const Schema& schema = *schema_of(op.kind);
+  const auto has_home = [](const OperandSchema& each) { return each.alias[0] != '\0'; };
+  const bool has_place = std::ranges::any_of(schema.operands, has_home);
   op.in_place = random() % 3 == 0 && has_place;
-  if (op.kind == OpKind::kAllreduce || op.kind == OpKind::kReduceScatter) {
+  if (schema.field("op")) {
     op.redop = RedOp(SK_SUM + random() % (is_float(op.dtype) ? 5 : 4));
   }
-  if (pair || op.kind == OpKind::kBroadcast) {
+  if (schema.field("root")) {
     op.root = int32_t(random() % c.target.world_size);
   }
   if (pair) {

@@ -92,6 +92,12 @@ end
     agree("out", out, size_of_part(comm, x), "this rank's part of x")
 end
 
+"""Refuses an `x` that cannot be parted along its last dimension, and an `out` of another size."""
+@noinline function parts_alike(comm, out, x)
+    size_of_part(comm, x)
+    agree("out", out, size(x), "as x is")
+end
+
 @noinline function size_of_part(comm, x)
     last = ndims(x) == 0 ? 1 : size(x)[end]
     if ndims(x) == 0 || last % comm.world_size != 0

@@ -3,7 +3,8 @@
 # Written by tools/make_julia_ops.py from the library's schemas.
 
 export barrier, allreduce, allreduce!, allgather, allgather!, reduce_scatter, reduce_scatter!, send,
-    recv, recv!, allreduce_gemm, allreduce_gemm!, allgather_gemm, allgather_gemm!
+    recv, recv!, alltoall, alltoall!, reduce!, gather, gather!, scatter!, allreduce_gemm,
+    allreduce_gemm!, allgather_gemm, allgather_gemm!
 
 """
     barrier(comm; timeout)
@@ -116,7 +117,7 @@ out[i] = op over ranks of x[rank * count + i].
 Indices count from 0 here, elements in the order in which they lie. Averages are for floating types.
 
 - `x`: an array whose last dimension is that of `out` for each rank, in their order, of any type
-- `out`: this rank's part of `x`, of its type
+- `out`: this rank's part of `x`, of its type, may be `x`
 - `op`: `+`, `*`, `min`, `max`, or `:sum`, `:prod`, `:min`, `:max`, `:avg`; how elements are joined;
   averages are for floating types
 - `timeout`: the longest wait, in seconds
@@ -273,6 +274,196 @@ function recv!(comm::Ranks, out, peer; timeout = nothing)
 end
 recv(comm::Ranks, T::Type, dims, peer; keywords...) =
     recv!(comm, new_array(T, dims), peer; keywords...)
+
+struct AlltoallArgs
+    struct_size::UInt32
+    operation::Int32
+    in_::Ptr{Tensor}
+    out::Ptr{Tensor}
+end
+
+"""
+    alltoall!(comm, out, x; timeout)
+    alltoall(comm, x; ...)
+
+out[r * count + i] = x[rank * count + i] of rank r: each rank has a part for each.
+
+Indices count from 0 here, elements in the order in which they lie.
+
+- `x`: an array whose last dimension has a part for each rank, in their order, of any type
+- `out`: as `x`, of its type
+- `timeout`: the longest wait, in seconds
+
+Returns `out`. Arrays are used where they lie, and only during the call. Errors: [`SKError`](@ref);
+with a `code` below 20 nothing was changed.
+"""
+function alltoall!(comm::Ranks, out, x; timeout = nothing)
+    holds("x", x, ANY)
+    holds("out", out, kind(eltype(x)))
+    parts_alike(comm, out, x)
+    tensors = Ref((vector("x", x), vector("out", out)))
+    GC.@preserve tensors x out begin
+        at = places(tensors)
+        args = AlltoallArgs(sizeof(AlltoallArgs), 13, at[1], at[2])
+        sk_call(comm, 13, Ref(args), timeout)
+    end
+    return out
+end
+alltoall(comm::Ranks, x; keywords...) = alltoall!(comm, like_x(comm, x), x; keywords...)
+
+struct ReduceArgs
+    struct_size::UInt32
+    operation::Int32
+    in_::Ptr{Tensor}
+    out::Ptr{Tensor}
+    op::Int32
+    root::Int32
+end
+
+"""
+    reduce!(comm, out, x; op = :sum, root = 0, timeout)
+    reduce(comm, x; ...)
+
+out[i] of rank root = op over ranks of x[i], in the order of ranks.
+
+Indices count from 0 here, elements in the order in which they lie. Averages are for floating types.
+
+- `x`: an array of any size, the same on every rank, of any type
+- `out`: as `x`, of its type, on rank `root`; on others it may be `nothing`
+- `op`: `+`, `*`, `min`, `max`, or `:sum`, `:prod`, `:min`, `:max`, `:avg`; how elements are joined;
+  averages are for floating types
+- `root`: the number of a rank, from 0; who gets it
+- `timeout`: the longest wait, in seconds
+
+Returns `out` on rank `root`, `nothing` on others. Arrays are used where they lie, and only during
+the call. Errors: [`SKError`](@ref); with a `code` below 20 nothing was changed.
+"""
+function reduce!(comm::Ranks, out, x; op = :sum, root = 0, timeout = nothing)
+    holds("x", x, ANY)
+    if comm.rank == rank_number(comm, "root", root)
+        holds("out", out, kind(eltype(x)))
+        same_size(comm, out, x)
+    else
+        out = nothing
+    end
+    tensors = Ref((vector("x", x), out === nothing ? NO_TENSOR : vector("out", out)))
+    GC.@preserve tensors x out begin
+        at = places(tensors)
+        args = ReduceArgs(
+            sizeof(ReduceArgs),
+            14,
+            at[1],
+            out === nothing ? C_NULL : at[2],
+            redop(op),
+            rank_number(comm, "root", root),
+        )
+        sk_call(comm, 14, Ref(args), timeout)
+    end
+    return out
+end
+function Base.reduce(comm::Ranks, x::AbstractArray; root = 0, keywords...)
+    out = comm.rank == root ? like_x(comm, x) : nothing
+    return reduce!(comm, out, x; root = root, keywords...)
+end
+
+struct GatherArgs
+    struct_size::UInt32
+    operation::Int32
+    in_::Ptr{Tensor}
+    out::Ptr{Tensor}
+    root::Int32
+end
+
+"""
+    gather!(comm, out, x; root = 0, timeout)
+    gather(comm, x; ...)
+
+out[r * count + i] of rank root = x[i] of rank r.
+
+Indices count from 0 here, elements in the order in which they lie.
+
+- `x`: an array of any size, the same on every rank, of any type
+- `out`: `(size(x)..., world_size)`, or `x` for each rank along its last dimension, of its type, on
+  rank `root`; on others it may be `nothing`
+- `root`: the number of a rank, from 0; who gets all
+- `timeout`: the longest wait, in seconds
+
+Returns `out` on rank `root`, `nothing` on others. Arrays are used where they lie, and only during
+the call. Errors: [`SKError`](@ref); with a `code` below 20 nothing was changed.
+"""
+function gather!(comm::Ranks, out, x; root = 0, timeout = nothing)
+    holds("x", x, ANY)
+    if comm.rank == rank_number(comm, "root", root)
+        holds("out", out, kind(eltype(x)))
+        all_parts(comm, out, x)
+    else
+        out = nothing
+    end
+    tensors = Ref((vector("x", x), out === nothing ? NO_TENSOR : vector("out", out)))
+    GC.@preserve tensors x out begin
+        at = places(tensors)
+        args = GatherArgs(
+            sizeof(GatherArgs),
+            15,
+            at[1],
+            out === nothing ? C_NULL : at[2],
+            rank_number(comm, "root", root),
+        )
+        sk_call(comm, 15, Ref(args), timeout)
+    end
+    return out
+end
+function gather(comm::Ranks, x; root = 0, keywords...)
+    out = comm.rank == root ? like_all_parts(comm, x) : nothing
+    return gather!(comm, out, x; root = root, keywords...)
+end
+
+struct ScatterArgs
+    struct_size::UInt32
+    operation::Int32
+    in_::Ptr{Tensor}
+    out::Ptr{Tensor}
+    root::Int32
+end
+
+"""
+    scatter!(comm, out, x; root = 0, timeout)
+
+out[i] = x[rank * count + i] of rank root.
+
+Indices count from 0 here, elements in the order in which they lie.
+
+- `x`: an array whose last dimension is that of `out` for each rank, in their order, of any type,
+  read on rank `root`; on others it may be `nothing`
+- `out`: this rank's part of `x`, of its type
+- `root`: the number of a rank, from 0; whose elements they are
+- `timeout`: the longest wait, in seconds
+
+Returns `out`. Arrays are used where they lie, and only during the call. Errors: [`SKError`](@ref);
+with a `code` below 20 nothing was changed.
+"""
+function scatter!(comm::Ranks, out, x; root = 0, timeout = nothing)
+    holds("out", out, ANY)
+    if comm.rank == rank_number(comm, "root", root)
+        holds("x", x, kind(eltype(out)))
+        own_part(comm, out, x)
+    else
+        x = nothing
+    end
+    tensors = Ref((x === nothing ? NO_TENSOR : vector("x", x), vector("out", out)))
+    GC.@preserve tensors x out begin
+        at = places(tensors)
+        args = ScatterArgs(
+            sizeof(ScatterArgs),
+            16,
+            x === nothing ? C_NULL : at[1],
+            at[2],
+            rank_number(comm, "root", root),
+        )
+        sk_call(comm, 16, Ref(args), timeout)
+    end
+    return out
+end
 
 struct AllreduceGemmArgs
     struct_size::UInt32

@@ -64,6 +64,23 @@ in_order(@nospecialize(parts)) = reduce(vcat, Any[vec(collect(part)) for part in
             mine = copy(xs[me])
             @test same(broadcast!(comm, mine; root = root), xs[root+1])
 
+            total = joined(+, xs)
+            reduced = reduce(comm, xs[me]; op = +, root = root)
+            @test root == comm.rank ? same(reduced, total) : reduced === nothing
+            held = root == comm.rank ? poisoned(T, size...) : nothing
+            @test reduce!(comm, held, xs[me]; op = +, root = root) === held
+            @test held === nothing || same(held, total)
+            all = gather(comm, xs[me]; root = root)
+            @test root == comm.rank ? same(vec(all), in_order(xs)) : all === nothing
+            # What was gathered is dealt out again, one part behind the other.
+            dealt = root == comm.rank ? reshape(vec(all), :) : nothing
+            mine = poisoned(T, length(xs[me]))
+            @test scatter!(comm, mine, dealt; root = root) === mine
+            @test same(mine, vec(xs[me]))
+            count = length(xs[me])
+            turned = alltoall(comm, vec(wides[me]))
+            @test same(turned, in_order([vec(w)[(me-1)*count+1:me*count] for w in wides]))
+
             # Peers read and write this where it lies.
             shared = SymmetricArray{T}(comm, size...)
             copyto!(shared, xs[me])

@@ -89,6 +89,10 @@ class Vectors(_Operation):
         self._is_like = self._in == self._out == _ONE
         self._is_part = bool(read.get("alias")), bool(written.get("alias"))
         attributes = schema["attributes"]
+        # Of the root alone: what is written, or parts for every rank.
+        self._is_given_to_one = bool(written.get("only_on"))
+        self._is_of_one = bool(read.get("only_on")) and self._in == _OF_ALL
+        self._root = next((i for i, each in enumerate(attributes) if each["kind"] == "rank"), 0)
         known = next((each for each in attributes if each["kind"] in _NUMBERS), None)
         fields = {each["of"]: each for each in schema["fields"]}
         self._attributes = [
@@ -116,13 +120,17 @@ class Vectors(_Operation):
         if not self.is_known:
             self.know()
         call = comm._place.begin(stream, (x, out))
+        if self._is_given_to_one or self._is_of_one:
+            is_root = index_of(values[self._root], "root") == comm.rank
+            if not is_root:
+                return self._at_others(comm, call, x, out, values, dtype, timeout)
         source = call.row_major(x, "x", dtype)
         shape, count = source.shape, source.count
         if self._is_like:
             result = call.output(out, x, source.code, shape, source)
         else:
             shape = self._shape_of(shape, comm.world_size)
-            is_alike = self._in == self._out
+            is_alike = self._in == self._out and self._is_part[1]
             result = call.output(out, x, source.code, shape, source if is_alike else None)
         given = source
         if self._is_part[0]:
@@ -148,6 +156,57 @@ class Vectors(_Operation):
                 milliseconds(timeout),
             )
         return result.finish()
+
+    def _at_others(
+        self,
+        comm: Ranks,
+        call: _place.Call,
+        x: Any,
+        out: Any,
+        values: tuple[Any, ...],
+        dtype: Any,
+        timeout: float | None,
+    ) -> Any:
+        """Where only the root has the result, or what is dealt out."""
+        given, result = _NOTHING, None
+        count: int
+        code: int
+        if self._is_given_to_one:
+            source = call.row_major(x, "x", dtype)
+            given, count, code = source.span, source.count, source.code
+        elif x is not None:
+            like = call.row_major(x, "x", dtype)
+            shape = self._shape_of(like.shape, comm.world_size)
+            result = call.output(out, x, like.code, shape)
+            count, code = result.operand.count, like.code
+        elif out is not None:
+            target = call.operand(out, "out", dtype)
+            result = call.output(out, out, target.code, target.shape)
+            count, code = target.count, target.code
+        else:
+            raise invalid(
+                "x and out are both None; on a rank that is not the root give out, or an x of the"
+                " root's shape and type"
+            )
+        memory = _NOTHING if result is None else result.operand.span
+        numbers: tuple[int, Any]
+        if self._reader is not None:
+            numbers = self._reader(values[0], self._attributes[0][0]), None
+        else:
+            numbers = self._numbers(values)
+        with _outputs.writing(*(() if result is None else (result,))):
+            call.run(
+                self.core.call,
+                comm._handle,
+                given,
+                memory,
+                count,
+                code,
+                *numbers,
+                call.stream,
+                milliseconds(timeout),
+            )
+        return None if result is None else result.finish()
 
     def _shape_of(self, shape: tuple[int, ...], world_size: int) -> tuple[int, ...]:
         """Of the result."""
@@ -298,6 +357,13 @@ class Matrices(_Operation):
         )
 
 
+def is_on_all(schema: Schema) -> bool:
+    """Whether each rank gives an array and gets one."""
+    (read,), (written,) = of_role(schema, "in"), of_role(schema, "out")
+    is_dealt = bool(read.get("only_on")) and _copies(read) == _OF_ALL
+    return not is_dealt and not written.get("only_on")
+
+
 def _copies(operand: Schema) -> int:
     return _OF_ALL if operand["shape"].startswith("world *") else _ONE
 
@@ -317,6 +383,8 @@ def _vector_op(
         return (offsets[of_role(schema, role)[0]["name"]] if copies else 0, copies)
 
     is_quick = len(schema["attributes"]) <= (1 if own is None else 2)
+    if own is None and schema["operands"]:
+        is_quick &= is_on_all(schema)
     return _core.VectorOp(
         schema["id"],
         name,

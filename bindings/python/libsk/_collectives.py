@@ -26,6 +26,10 @@ _reduce_scatter = Vectors("reduce_scatter")
 _broadcast = Vectors("broadcast")
 _send = Giving("send_recv", "send")
 _recv = Taking("send_recv", "recv")
+_alltoall = Vectors("alltoall")
+_reduce = Vectors("reduce")
+_gather = Vectors("gather")
+_scatter = Vectors("scatter")
 _allreduce_gemm = Matrices("allreduce_gemm")
 _allgather_gemm = Matrices("allgather_gemm")
 
@@ -37,6 +41,10 @@ METHODS = (
     "broadcast",
     "send",
     "recv",
+    "alltoall",
+    "reduce",
+    "gather",
+    "scatter",
     "allreduce_gemm",
     "allgather_gemm",
 )
@@ -295,6 +303,129 @@ class Collectives:
         return _recv.call(self, out, peer, shape, dtype, stream, timeout)
 
     @overload
+    def alltoall(
+        self,
+        x: ArrayT,
+        out: ArrayT | None = None,
+        *,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> ArrayT: ...
+    @overload
+    def alltoall(
+        self,
+        x: Any,
+        out: Any = None,
+        *,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> Any: ...
+    def alltoall(
+        self,
+        x: Any,
+        out: Any = None,
+        *,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """out[r * count + i] = x[rank * count + i] of rank r: each rank has a part for each.
+
+        ``x``: shape (world_size * n, *S): rank r's part is rows r * n to (r + 1) * n, of any type
+        ``out``: where the result goes, shaped as x, else it is new
+        """
+        if dtype is None and stream is None and timeout is None:
+            quick = _alltoall.core.run(self._handle, x, out, None)
+            if quick is not None:
+                return quick
+        return _alltoall.call(self, x, out, (), dtype, stream, timeout)
+
+    def reduce(
+        self,
+        x: Any,
+        op: str = "sum",
+        root: SupportsIndex = 0,
+        out: Any = None,
+        *,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """out[i] of rank root = op over ranks of x[i], in the order of ranks.
+
+        ``x``: an array of any shape, the same on every rank, of any type
+        ``op``: "sum", "prod", "min", "max" or "avg"; how elements are joined; averages are for
+            floating types
+        ``root``: the number of a rank; who gets it
+        ``out``: where the result goes, shaped as x, else it is new; on rank ``root`` alone: others
+            get None
+        """
+        return _reduce.call(self, x, out, (op, root), dtype, stream, timeout)
+
+    def gather(
+        self,
+        x: Any,
+        root: SupportsIndex = 0,
+        out: Any = None,
+        *,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """out[r * count + i] of rank root = x[i] of rank r.
+
+        ``x``: an array of any shape, the same on every rank, of any type
+        ``root``: the number of a rank; who gets all
+        ``out``: where the result goes, (world_size, *S) for an x of shape S, else it is new; on
+            rank ``root`` alone: others get None
+        """
+        return _gather.call(self, x, out, (root,), dtype, stream, timeout)
+
+    @overload
+    def scatter(
+        self,
+        x: ArrayT,
+        root: SupportsIndex = 0,
+        out: ArrayT | None = None,
+        *,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> ArrayT: ...
+    @overload
+    def scatter(
+        self,
+        x: Any,
+        root: SupportsIndex = 0,
+        out: Any = None,
+        *,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> Any: ...
+    def scatter(
+        self,
+        x: Any,
+        root: SupportsIndex = 0,
+        out: Any = None,
+        *,
+        dtype: Any = None,
+        stream: Any = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """out[i] = x[rank * count + i] of rank root.
+
+        ``x``: shape (world_size * n, *S): rank r's part is rows r * n to (r + 1) * n, of any type,
+            read on rank ``root``, on others it only says shape and type, and may be None where
+            there is an ``out``
+        ``root``: the number of a rank; whose elements they are
+        ``out``: where the result goes, (n, *S), else it is new
+        """
+        return _scatter.call(self, x, out, (root,), dtype, stream, timeout)
+
+    @overload
     def allreduce_gemm(
         self,
         a: ArrayT,
@@ -429,10 +560,10 @@ class Collectives:
         """A validated plan, made once and run many times.
 
         ``kind`` is one of "barrier", "allreduce", "allgather", "reduce_scatter", "broadcast",
-        "send_recv", "allreduce_gemm", "allgather_gemm". Of a pair ``root`` gives and ``peer``
-        takes. ``count`` is elements of one rank's part; m, n and k are those of a product.
-        ``dtype`` is "f32" and ``op`` "sum" where the kind has one and none is given. What it has
-        not is refused. Making a plan needs no other rank.
+        "send_recv", "alltoall", "reduce", "gather", "scatter", "allreduce_gemm", "allgather_gemm".
+        Of a pair ``root`` gives and ``peer`` takes. ``count`` is elements of one rank's part; m, n
+        and k are those of a product. ``dtype`` is "f32" and ``op`` "sum" where the kind has one and
+        none is given. What it has not is refused. Making a plan needs no other rank.
         """
         return _plan.make_plan(
             self._handle,

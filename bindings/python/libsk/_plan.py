@@ -149,6 +149,13 @@ class Plan(Here):
             return None
         call = self._place.begin(stream, (x, out))
         source, is_of_all = None, not kind.read.get("only_on") or not kind.written.get("only_on")
+        if is_of_all and kind.written.get("only_on") and not self._is_here(kind.written):
+            source = call.row_major(x, "x", dtype)
+            self._check_input(source.code, source.count)
+            call.run(self._handle.run, source.span, None, _NOTHING, call.stream, limit)
+            return None
+        is_dealt = kind.read.get("only_on") and kind.read["shape"].startswith("world *")
+        is_of_all &= not is_dealt or self._is_here(kind.read)
         if x is not None:
             source = call.row_major(x, "x", dtype)
             self._check_input(source.code, source.count)
@@ -165,6 +172,10 @@ class Plan(Here):
         with writing(result):
             call.run(self._handle.run, memory, packed, result.operand.span, call.stream, limit)
         return result.finish()
+
+    def _is_here(self, operand: Schema) -> bool:
+        """Whether this rank is the one that has it."""
+        return self._fields[operand["only_on"]] == self._handle.rank
 
     def _check_input(self, code: int, count: int) -> None:
         assert self._kind.read is not None

@@ -132,8 +132,8 @@ class VectorOp {
   // The same, kept for later.
   std::unique_ptr<Ready> keep(CommHandle& comm, const Span& in, const Span& out, int64_t count,
                               int32_t dtype, int32_t number, nb::handle rest) const {
-    (void)held("x", in, count, blocks(comm, in_), dtype);
-    (void)held("out", out, count, blocks(comm, out_), dtype);
+    (void)mine("x", in, count, blocks(comm, in_), dtype);
+    (void)mine("out", out, count, blocks(comm, out_), dtype);
     std::tuple<std::vector<NumberField>, std::vector<IntegerField>> more;
     if (!rest.is_none()) more = nb::cast<decltype(more)>(rest);
     const Numbers numbers = {number, &std::get<0>(more), &std::get<1>(more)};
@@ -196,14 +196,20 @@ class VectorOp {
     return shape;
   }
 
+  // Null of an operand that only another rank has; where it is missed the library says so.
+  static void* mine(const char* what, const Span& span, int64_t count, int64_t blocks,
+                    int32_t dtype) {
+    return span.address == 0 ? nullptr : held(what, span, count, blocks, dtype);
+  }
+
   static int64_t blocks(const CommHandle& comm, Copies copies) {
     return copies == Copies::kOfAll ? comm.world_size : int64_t(copies);
   }
 
   void enter(CommHandle& comm, const Span& in, const Span& out, int64_t count, int32_t dtype,
              const Numbers& numbers, uintptr_t stream, int64_t timeout_ms) const {
-    const void* const from = held("x", in, count, blocks(comm, in_), dtype);
-    void* const to = held("out", out, count, blocks(comm, out_), dtype);
+    const void* const from = mine("x", in, count, blocks(comm, in_), dtype);
+    void* const to = mine("out", out, count, blocks(comm, out_), dtype);
     const CommHandle::Collective use(comm, name_.c_str());
     const sk_run_options options = options_of(stream, timeout_ms);
     // Calls without options are remembered: the next one with the same arguments skips checks.

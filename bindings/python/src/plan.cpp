@@ -108,6 +108,8 @@ class Plan {
     return result.take();
   }
 
+  int rank() const { return comm_.rank; }
+
   std::string dump() const {
     return text_of([&](char* buffer, size_t capacity, size_t* size) {
       return sk_plan_dump(plan_.get(), buffer, capacity, size);
@@ -183,6 +185,7 @@ void bind_plan(nb::module_& module) {
       .def(nb::init<CommHandle&, const std::string&, const nb::object&>(), nb::keep_alive<1, 2>())
       .def("run", &Plan::run, nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg())
       .def("try_run", &Plan::try_run, nb::arg().none(), nb::arg().none())
+      .def_prop_ro("rank", &Plan::rank)
       .def("dump", &Plan::dump);
   module.def("plan_check",
              [](const std::string& text) { check(sk_plan_check(text.data(), text.size())); });

@@ -109,7 +109,7 @@ CASES: list[tuple[str, Callable[[sk.Comm], Any], str]] = [
         "count is given",
     ),
     ("plan in place", lambda c: c.plan("broadcast", count=4, in_place=True), "in_place is given"),
-    ("plan kind", lambda c: c.plan("reduce"), "kind is 'reduce'; allowed is barrier"),
+    ("plan kind", lambda c: c.plan("scan"), "kind is 'scan'; allowed is barrier"),
     ("plan count", lambda c: c.plan("allreduce", count=-1), "count"),
     ("plan text", lambda c: sk.check_plan("no plan"), "line 1, column 1: expected"),
     ("plan type", lambda c: c.plan("allreduce", count=4).run(F32[:4].astype(float)), "plan is for"),

@@ -23,6 +23,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "allgather": (),
     "reduce_scatter": ("sum",),
     "broadcast": (1,),
+    "alltoall": (),
 }
 
 
@@ -76,7 +77,8 @@ def test_in_place_messages_and_meetings(ranks: Ranks) -> None:
 
 
 def test_the_tests_above_have_all_of_them() -> None:
-    seen = {*ARGUMENTS, "allreduce_gemm", "allgather_gemm", "barrier", "send", "recv"}
+    elsewhere = {"reduce", "gather", "scatter"}  # test_rooted.py has these.
+    seen = elsewhere | {*ARGUMENTS, "allreduce_gemm", "allgather_gemm", "barrier", "send", "recv"}
     assert set(METHODS) == seen
 
 

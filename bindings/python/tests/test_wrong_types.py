@@ -85,6 +85,14 @@ enter(
     lambda c, **a: c.broadcast(**{"x": X, **a}),
     **{"x": OPERAND, "root": ROOT, "out": OUT, **CALL},
 )
+enter("Comm.alltoall", lambda c, **a: c.alltoall(**{"x": X, **a}), x=OPERAND, out=OUT, **CALL)
+for name in ("reduce", "gather", "scatter"):
+    enter(
+        f"Comm.{name}",
+        lambda c, name=name, **a: getattr(c, name)(**{"x": X, **a}),
+        **{"x": OPERAND, "root": ROOT, "out": OUT, **CALL},
+        **({"op": OP} if name == "reduce" else {}),
+    )
 enter(
     "Comm.send",
     lambda c, **a: c.send(**{"x": X, "peer": 0, **a}),

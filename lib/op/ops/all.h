@@ -17,6 +17,10 @@
   X(kReduceScatter)       \
   X(kBroadcast)           \
   X(kSendRecv)            \
+  X(kAlltoall)            \
+  X(kReduceToRoot)        \
+  X(kGather)              \
+  X(kScatter)             \
   X(kAllreduceGemm)       \
   X(kAllgatherGemm)       \
   X(kRmsnorm)             \

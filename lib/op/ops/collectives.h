@@ -41,6 +41,12 @@ inline constexpr Attribute kOp[] = {
      .doc = "how elements are joined; averages are for floating types"}};
 inline constexpr Attribute kRoot[] = {
     {.name = "root", .kind = AttributeKind::kRank, .doc = "whose elements all get"}};
+inline constexpr Attribute kJoinedAt[] = {
+    kOp[0], {.name = "root", .kind = AttributeKind::kRank, .doc = "who gets it"}};
+inline constexpr Attribute kTaker[] = {
+    {.name = "root", .kind = AttributeKind::kRank, .doc = "who gets all"}};
+inline constexpr Attribute kGiver[] = {
+    {.name = "root", .kind = AttributeKind::kRank, .doc = "whose elements they are"}};
 inline constexpr Attribute kEnds[] = {{"root", AttributeKind::kRank, "sender"},
                                       {"peer", AttributeKind::kRank, "receiver"}};
 
@@ -55,12 +61,23 @@ inline constexpr OperandSchema kReduceScatter[] = {
     aliased(reached(kOut), "in", "rank * count")};
 inline constexpr OperandSchema kBroadcast[] = {may_be_in(only_on(kIn, "root"), "out"),
                                                reached(kOut)};
+inline constexpr OperandSchema kAlltoall[] = {operand("in", Role::kIn, "world * count"),
+                                              reached(operand("out", Role::kOut, "world * count"))};
+inline constexpr OperandSchema kReduce[] = {reached(kIn), only_on(kOut, "root")};
+inline constexpr OperandSchema kGather[] = {
+    kIn, only_on(operand("out", Role::kOut, "world * count"), "root")};
+inline constexpr OperandSchema kScatter[] = {
+    only_on(operand("in", Role::kIn, "world * count"), "root"), reached(kOut)};
 inline constexpr OperandSchema kSendRecv[] = {only_on(kIn, "root"), only_on(kOut, "peer")};
 
 inline constexpr Steps kJoined = steps_of("out@q[i] = op(r) in_@r[i]");
 inline constexpr Steps kGathered = steps_of("out@q[r * count + i] = in_@r[i]");
 inline constexpr Steps kScattered = steps_of("out@q[i] = op(r) in_@r[q * count + i]");
 inline constexpr Steps kOfRoot = steps_of("out@q[i] = in_@root[i]");
+inline constexpr Steps kTurned = steps_of("out@q[r * count + i] = in_@r[q * count + i]");
+inline constexpr Steps kJoinedAtRoot = steps_of("out@root[i] = op(r) in_@r[i]");
+inline constexpr Steps kGatheredAtRoot = steps_of("out@root[r * count + i] = in_@r[i]");
+inline constexpr Steps kDealt = steps_of("out@q[i] = in_@root[q * count + i]");
 inline constexpr Steps kSent = steps_of("out@peer[i] = in_@root[i]");
 
 }  // namespace vectors
@@ -111,6 +128,41 @@ inline constexpr Schema kBroadcast = {.id = OpKind::kBroadcast,
                                       .attributes = vectors::kRoot,
                                       .meaning = &vectors::kOfRoot,
                                       .summary = "out[i] = in[i] of rank root, on every rank."};
+inline constexpr Schema kAlltoall = {
+    .id = OpKind::kAlltoall,
+    .name = "alltoall",
+    .brief = "{in.dtype}, {count}",
+    .dimensions = vectors::kCount,
+    .operands = vectors::kAlltoall,
+    .meaning = &vectors::kTurned,
+    .summary =
+        "out[r * count + i] = in[rank * count + i] of rank r: each rank has a part for each."};
+inline constexpr Schema kReduceToRoot = {
+    .id = OpKind::kReduceToRoot,
+    .name = "reduce",
+    .brief = "{in.dtype}, {op}, {count}, root {root}",
+    .dimensions = vectors::kCount,
+    .operands = vectors::kReduce,
+    .attributes = vectors::kJoinedAt,
+    .conditions = vectors::kAveragesOfFloats,
+    .meaning = &vectors::kJoinedAtRoot,
+    .summary = "out[i] of rank root = op over ranks of in[i], in the order of ranks."};
+inline constexpr Schema kGather = {.id = OpKind::kGather,
+                                   .name = "gather",
+                                   .brief = "{in.dtype}, {count}, root {root}",
+                                   .dimensions = vectors::kCount,
+                                   .operands = vectors::kGather,
+                                   .attributes = vectors::kTaker,
+                                   .meaning = &vectors::kGatheredAtRoot,
+                                   .summary = "out[r * count + i] of rank root = in[i] of rank r."};
+inline constexpr Schema kScatter = {.id = OpKind::kScatter,
+                                    .name = "scatter",
+                                    .brief = "{in.dtype}, {count}, root {root}",
+                                    .dimensions = vectors::kCount,
+                                    .operands = vectors::kScatter,
+                                    .attributes = vectors::kGiver,
+                                    .meaning = &vectors::kDealt,
+                                    .summary = "out[i] = in[rank * count + i] of rank root."};
 inline constexpr Schema kSendRecv = {
     .id = OpKind::kSendRecv,
     .name = "send_recv",

@@ -84,6 +84,8 @@ class StepRun {
     const size_t axes = access.index.size();
     for (size_t axis = 0; axis < axes; ++axis) {
       found(access.index[axis], axis + 1 == axes ? shape.columns : shape.rows);
+      const RadixIndex radix = radix_index(access.index[axis]);
+      if (!radix.inner.empty()) found(radix.inner, value(radix.parts));
     }
   }
 
