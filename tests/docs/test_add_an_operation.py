@@ -69,7 +69,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (copy / "lib/op/ops/add_scale.h").write_text(schema)
     (copy / "lib/tile/add_scale.cpp").write_text(tile)
     (copy / "lib/exec/cpu/tile_add_scale.cpp").write_text(kernel)
-    put(copy, "lib/op/op.h", "  // Collective calls that move nothing", "  kAddScale = 13,\n")
+    put(copy, "lib/op/op.h", "  // Collective calls that move nothing", "  kAddScale = 17,\n")
     put(copy, "lib/op/ops/all.h", "#define SK_ALL", '#include "lib/op/ops/add_scale.h"\n')
     put(copy, "lib/op/ops/all.h", "  X(kAlloc)", "  X(kAddScale) \\\n")
     put(copy, "lib/plan/task.h", "  kUserFirst", "  kAddScale = 14,\n")
