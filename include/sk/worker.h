@@ -125,8 +125,9 @@ SK_NODISCARD SK_API sk_status sk_worker_interrupted(sk_worker* worker,
                                                     uint64_t* out_cell) SK_NOEXCEPT;
 
 /** Text printed by the rank. Copied. Waits (at most until the cell is interrupted or 60 s) while
- *  more than 4 MiB are on the way. Goes out within 20 ms: a rank that is killed sooner loses it
- * (what it wrote to captured descriptors is never lost). No bytes: nothing is printed; what was
+ *  more than 4 MiB are on the way; once the program has taken the interrupt over, or has heard of
+ * it by a refusal here, it waits again. Goes out within 20 ms: a rank that is killed sooner loses
+ * it (what it wrote to captured descriptors is never lost). No bytes: nothing is printed; what was
  *  written to captured descriptors so far goes out, before all that is written to either later. A
  *  language that prints through both calls it where it goes from one to the other.
  *  @return SK_OK, SK_ERR_INVALID_ARGUMENT, SK_ERR_ABORTED (interrupted while waiting),
